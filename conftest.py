@@ -1,0 +1,3 @@
+"""The kit's own test configuration."""
+
+pytest_plugins = ["pytester"]

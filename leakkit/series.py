@@ -1,0 +1,59 @@
+"""One quantity over the boundaries of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Kind(str, Enum):
+    """How a quantity is measured, which decides how its trend is judged."""
+
+    EXACT = "exact"  # bytes counted one by one: any rise is real
+    NOISY = "noisy"  # bytes as an allocator or the kernel sees them: pages, caches, other threads
+    COUNTER = "counter"  # whole things: threads, descriptors, graphs
+    LATENCY = "latency"  # seconds a step
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a probe reads at a boundary.
+
+    Args:
+        name: the fixed series name, e.g. ``python_heap``.
+        unit: ``B``, ``s``, or the plural of the thing counted, e.g. ``threads``.
+        kind: how it is measured.
+        advisory: shown and judged, but never the reason to fail unless a limit is set for it.
+    """
+
+    name: str
+    unit: str
+    kind: Kind
+    advisory: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """A quantity's values at the boundaries after the warm-up.
+
+    Args:
+        quantity: what was read.
+        values: shape ``(steps,)``, in the quantity's unit; NaN where nothing was read.
+        control: for latency only, shape ``(steps,)``: seconds of the control kernel that ran
+            around each step, the mean of the runs before and after it; ``None`` without one.
+    """
+
+    quantity: Quantity
+    values: NDArray[np.float64]
+    control: NDArray[np.float64] | None = None
+
+    @property
+    def name(self) -> str:
+        """The series name."""
+        return self.quantity.name
+
+    def __len__(self) -> int:
+        return len(self.values)

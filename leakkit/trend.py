@@ -1,0 +1,60 @@
+"""Trend and verdict of one series: pure statistics, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from leakkit.series import Series
+
+
+class Verdict(str, Enum):
+    """What a series, or a run, was found to do."""
+
+    FLAT = "flat"
+    GROWS = "grows"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Growth per step fitted to one series.
+
+    Args:
+        verdict: the outcome of this look.
+        slope: growth per step; in the series' unit, for latency in percent of the step time.
+        low: lower end of the 95 % confidence interval of ``slope``; may be ``-inf``.
+        high: upper end of the same; for a flat series this is the bound that was proved.
+        total: last block floor minus first over the whole series, in the series' unit.
+        steps: the number of values looked at.
+        reason: why this verdict, in words a person reads ("rose in 11 of 11 blocks").
+        more_steps: how many further steps this series asks for; 0 when it needs none.
+    """
+
+    verdict: Verdict
+    slope: float
+    low: float
+    high: float
+    total: float
+    steps: int
+    reason: str
+    more_steps: int = 0
+
+
+def judge(
+    series: Series, *, limit: float | None = None, cadence: int = 1, final: bool = False
+) -> Trend:
+    """Look once at a series.
+
+    Args:
+        series: the values so far, after the warm-up; a NaN tail (a cut run) is ignored.
+        limit: accepted growth per step, in the unit of ``Trend.slope``; ``None`` for the default
+            of the series' kind.
+        cadence: what happens every ``cadence`` steps is not growth within one such period.
+        final: this is the last look: decide growth now, and ask for no more steps. Before it,
+            the outcome is ``FLAT`` or ``UNDECIDED`` with ``more_steps`` > 0.
+
+    Returns:
+        The trend with its verdict.
+    """
+    raise NotImplementedError

@@ -1,0 +1,1 @@
+"""The scenario library: known leaks, each with its corrected counterpart."""
