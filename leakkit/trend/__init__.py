@@ -1,11 +1,19 @@
-"""Trend and verdict of one series: pure statistics, no I/O."""
+"""Trend and verdict of one series: pure statistics, no I/O.
+
+This module holds the words (``Verdict``, ``Trend``, ``judge``) and imports no numpy; the
+mathematics is in ``rank``, ``blocks``, ``level`` and ``latency``, the constants in ``rules``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from leakkit.series import Series
+if TYPE_CHECKING:
+    from leakkit.series import Series
+
+__all__ = ["Trend", "Verdict", "judge"]
 
 
 class Verdict(str, Enum):
@@ -46,6 +54,11 @@ def judge(
 ) -> Trend:
     """Look once at a series.
 
+    Growth is declared only by a final look, so that looking more than once costs no error:
+    an early look can only end the run as flat. ``grows`` when the lower bound of the slope
+    exceeds the limit and the rise went on to the end; ``flat`` when the floors stopped rising,
+    or the upper bound is at most the limit; else ``undecided``, with the reason.
+
     Args:
         series: the values so far, after the warm-up; a NaN tail (a cut run) is ignored.
         limit: accepted growth per step, in the unit of ``Trend.slope``; ``None`` for the default
@@ -56,5 +69,20 @@ def judge(
 
     Returns:
         The trend with its verdict.
+
+    Raises:
+        ValueError: ``limit`` is negative or NaN, or ``cadence`` is below 1.
     """
-    raise NotImplementedError
+    if cadence < 1:
+        raise ValueError(f"cadence must be at least 1, not {cadence}")
+    if limit is not None and not limit >= 0:
+        raise ValueError(f"limit must be at least 0, not {limit}")
+    from leakkit.series import Kind
+
+    if series.quantity.kind is Kind.LATENCY:
+        from leakkit.trend.latency import judge_latency
+
+        return judge_latency(series, limit=limit, cadence=cadence, final=final)
+    from leakkit.trend.level import judge_level
+
+    return judge_level(series, limit=limit, cadence=cadence, final=final)
