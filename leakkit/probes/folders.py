@@ -1,0 +1,85 @@
+"""Finds the folders that a step writes to, while it warms up."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_listeners: list[FolderFinder] = []  # an audit hook stays for ever, so one serves all finders
+_hooked = False
+
+
+class FolderFinder:
+    """Notes the folders of files that Python code opens for writing, or of folders it makes.
+
+    What native code writes goes unseen by Python, so temporary folders named in the environment
+    are watched too.
+    """
+
+    def __init__(self, given: Iterable[Path] = ()) -> None:
+        self._given = [Path(folder) for folder in given]
+        self._written: set[str] = set()
+
+    def start(self) -> None:
+        """Begin to listen."""
+        global _hooked
+        if not _hooked:
+            sys.addaudithook(_hook)
+            _hooked = True
+        _listeners.append(self)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        if self in _listeners:
+            _listeners.remove(self)
+
+    def note(self, path: str) -> None:
+        """A path was written or made."""
+        self._written.add(os.path.dirname(os.path.abspath(path)))
+
+    def folders(self) -> list[Path]:
+        """Every folder worth watching, outermost only."""
+        written = [Path(folder) for folder in self._written if not _shared(folder)]
+        found = [p.resolve() for p in [*self._given, *_from_environment(), *written] if p.is_dir()]
+        return [p for p in dict.fromkeys(found) if not any(q in p.parents for q in found)]
+
+
+def _from_environment() -> Iterator[Path]:
+    """Folders that the environment names as temporary: ``TMPDIR``, ``JOB_TMP`` and the like."""
+    for name, value in os.environ.items():
+        words = name.upper().split("_")
+        if {"TMP", "TMPDIR", "TEMP", "TEMPDIR"} & set(words) and os.path.isabs(value):
+            if not _shared(value):
+                yield Path(value)
+
+
+def _shared(folder: str) -> bool:
+    """Folders that other processes write to as well, or that hold code rather than results."""
+    path = Path(folder).resolve()
+    common = {Path(p).resolve() for p in ("/", "/tmp", "/var/tmp", "/dev/shm", Path.home())}
+    code = [Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
+    system = [Path(p) for p in ("/dev", "/proc", "/sys", "/usr")]
+    inside = any(path == root or root in path.parents for root in code + system)
+    return path in common or inside or "__pycache__" in path.parts
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _listeners:
+        return
+    path = _written_path(event, arguments)
+    if isinstance(path, (str, os.PathLike)):
+        for listener in _listeners:
+            listener.note(os.fspath(path))
+
+
+def _written_path(event: str, arguments: tuple[Any, ...]) -> Any:
+    """The path that an audit event says is being written, else ``None``."""
+    if event == "open":
+        return arguments[0] if isinstance(arguments[2], int) and arguments[2] & _WRITES else None
+    if event in ("os.mkdir", "tempfile.mkdtemp", "tempfile.mkstemp"):
+        return arguments[0]
+    return None
