@@ -49,7 +49,7 @@ _HOMES = {
     "watch": "check",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605 - computed, so that the two lists cannot differ
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
