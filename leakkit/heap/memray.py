@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -41,6 +42,28 @@ def _raw_allocator() -> tuple[Any, Any]:
     return allocate, release
 
 
+def _started(tracker: Any) -> Any:
+    """The tracker, entered in a thread of its own.
+
+    memray hides from every later stack as many outer frames as the starting thread had when it
+    started. The step is called at a shallower depth than this, and would lose its own frames.
+    """
+    errors: list[BaseException] = []
+
+    def enter() -> None:
+        try:
+            tracker.__enter__()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return tracker
+
+
 class MemrayEngine(Engine):
     """Records every allocation with its stack; a fence marks each boundary in the stream."""
 
@@ -56,10 +79,9 @@ class MemrayEngine(Engine):
     def start(self) -> None:
         path = self._folder / f"heap-{self._trace.stretches:02d}.bin"
         try:
-            self._tracker = memray.Tracker(
-                path, trace_python_allocators=True, native_traces=self._native
+            self._tracker = _started(
+                memray.Tracker(path, trace_python_allocators=True, native_traces=self._native)
             )
-            self._tracker.__enter__()
         except RuntimeError as error:
             self._tracker = None
             raise HeapError(

@@ -52,9 +52,9 @@ def _from_environment() -> Iterator[Path]:
     """Folders that the environment names as temporary: ``TMPDIR``, ``JOB_TMP`` and the like."""
     for name, value in os.environ.items():
         words = name.upper().split("_")
-        if {"TMP", "TMPDIR", "TEMP", "TEMPDIR"} & set(words) and os.path.isabs(value):
-            if not _shared(value):
-                yield Path(value)
+        named = {"TMP", "TMPDIR", "TEMP", "TEMPDIR"} & set(words)
+        if named and os.path.isabs(value) and not _shared(value):
+            yield Path(value)
 
 
 def _shared(folder: str) -> bool:

@@ -1,0 +1,258 @@
+"""One check: drives a step, or is driven by a loop, and says what it found."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from leakkit.diagnosis import Diagnosis, diagnose
+from leakkit.environment import describe, describe_frameworks
+from leakkit.judgement import Judgement, verdict
+from leakkit.loop import Progress, Recorder
+from leakkit.recording import Recording
+from leakkit.result import LeakError, Result
+from leakkit.settings import Settings, make_settings
+from leakkit.suspects import Suspect
+from leakkit.trend import Verdict
+
+T = TypeVar("T")
+
+SUSPECT_SECONDS = 10.0
+
+
+class StepError(TypeError):
+    """What was given is not a step; the text says why."""
+
+
+class Check:
+    """Measures one step or loop. Use it once.
+
+    Args:
+        settings: how far, how long, with which probes and limits.
+        name: what the report calls the step; a step's own name where it is empty.
+        progress: called with the pass, its step and its length.
+        report: turns a result into the text of a LeakError.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        name: str = "",
+        progress: Progress | None = None,
+        report: Callable[[Result], str] | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.name = name
+        self.result: Result | None = None
+        self._progress = progress
+        self._report = report or _plain_report
+        self._recorder: Recorder | None = None
+
+    def __call__(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Result:
+        """Run ``step(*args, **kwargs)`` until it is decided whether it grows.
+
+        A step with one more positional parameter than ``args`` gives gets the step index first.
+
+        Raises:
+            LeakError: the step grows.
+            StepError: ``step`` is not callable, or not with these arguments.
+        """
+        return self._raising(self.run(step, *args, **kwargs))
+
+    def run(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Result:
+        """The same, but growth is only in the result."""
+        call = _with_index(step, args, kwargs)
+        self.name = self.name or getattr(step, "__name__", type(step).__name__)
+        with self._recording() as recorder:
+            while not recorder.done:
+                recorder.begin()
+                result = call(recorder.step_index)
+                recorder.end(result)
+                del result
+        return self.finish()
+
+    def steps(self, iterable: Iterable[T]) -> Iterator[T]:
+        """Hand out the items of ``iterable``, measuring the loop's body, as tqdm does.
+
+        Ends early once it has seen enough, so that an endless data set will do.
+
+        Raises:
+            LeakError: at the loop's end, when its body grows.
+        """
+        with self._recording(_length_hint(iterable)) as recorder:
+            try:
+                for item in iterable:
+                    recorder.begin()
+                    yield item
+                    del item
+                    recorder.end()
+                    if recorder.done:
+                        break
+            except GeneratorExit:  # the loop was left with `break`
+                recorder.stop()
+                raise
+        self._raising(self.finish())
+
+    def start(self, expected: int | None = None) -> Recorder:
+        """The recorder, for a loop that calls ``begin`` and ``end`` itself."""
+        if self._recorder is not None:
+            raise RuntimeError("this check has already run: use one check for each step")
+        self._judgement = Judgement(self.settings)
+        self._began = time.monotonic()
+        self._collects = gc.isenabled()
+        self._recorder = Recorder(
+            self.settings,
+            self._new_recording(),
+            self._judgement,
+            expected=expected,
+            progress=self._progress,
+        )
+        return self._recorder
+
+    @property
+    def started(self) -> bool:
+        """Whether a step was ever measured."""
+        return self._recorder is not None
+
+    def finish(self) -> Result:
+        """Judge what was recorded; the same result again when called again."""
+        if self.result is None:
+            if self._recorder is None:
+                raise RuntimeError("nothing was measured yet")
+            self.result = self._conclude(self._recorder)
+        return self.result
+
+    def raise_for_growth(self) -> Result:
+        """``finish``, raising LeakError when the step grows."""
+        return self._raising(self.finish())
+
+    def _raising(self, result: Result) -> Result:
+        __tracebackhide__ = True
+        if result.verdict is Verdict.GROWS:
+            raise LeakError(self._report(result), result)
+        return result
+
+    @contextmanager
+    def _recording(self, expected: int | None = None) -> Iterator[Recorder]:
+        """A recorder that is closed whatever happens; an exception leaves what was recorded."""
+        recorder = self.start(expected)
+        try:
+            yield recorder
+        except BaseException:
+            recorder.close()
+            raise
+
+    def _new_recording(self) -> Recording:
+        folder = self.settings.directory
+        if folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="leakkit-"))
+        meta = {
+            "name": self.name,
+            "environment": describe(),
+            "settings": _plain(vars(self.settings)),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+        return Recording.create(folder, meta)
+
+    def _conclude(self, recorder: Recorder) -> Result:
+        recorder.stop()
+        recorder.close()
+        if not (self._collects and gc.isenabled()):
+            self._judgement.must_decide("garbage")
+        findings = self._judgement.findings()
+        outcome = verdict(findings)
+        suspects: list[Suspect] = []
+        diagnoses: list[Diagnosis] = []
+        recording = recorder.recording
+        if outcome is Verdict.GROWS and recorder.hunt is not None:
+            suspects = recorder.hunt.suspects(findings, recording.sites(), SUSPECT_SECONDS)
+            diagnoses = diagnose(suspects, findings)
+        recording.meta["frameworks"] = describe_frameworks(
+            recorder.setup.frameworks if recorder.setup else ()
+        )
+        recording.finish()
+        return Result(
+            name=self.name,
+            verdict=outcome,
+            findings=findings,
+            recording=recording,
+            notes=tuple(recorder.notes),
+            suspects=tuple(suspects),
+            diagnoses=tuple(diagnoses),
+            seconds=time.monotonic() - self._began,
+        )
+
+
+def watch(**settings: Any) -> Check:
+    """A check outside pytest: ``leakkit.watch(steps=60)(step)``, or ``.run`` to get a result.
+
+    Args:
+        **settings: the fields of :class:`leakkit.settings.Settings`.
+    """
+    return Check(make_settings(settings))
+
+
+def _plain_report(result: Result) -> str:
+    from leakkit.reports.terminal import render
+
+    return render(result, color=False, unicode=True, width=80)
+
+
+def _with_index(
+    step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[int], Any]:
+    """``step`` as a function of the step index, which it gets only where it asks for it."""
+    if not callable(step):
+        raise StepError(f"a step must be callable; {step!r} is a {type(step).__name__}")
+    try:
+        signature = inspect.signature(step)
+    except (TypeError, ValueError):  # some built-ins have none
+        return lambda index: step(*args, **kwargs)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return _indexed(step, signature, args, kwargs, error)
+    return lambda index: step(*args, **kwargs)
+
+
+def _indexed(
+    step: Callable[..., Any],
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    reason: TypeError,
+) -> Callable[[int], Any]:
+    try:
+        signature.bind(0, *args, **kwargs)
+    except TypeError:
+        name = getattr(step, "__name__", repr(step))
+        raise StepError(
+            f"{name}{signature} cannot be called as given ({reason}); a step takes its arguments, "
+            "and may take the step index first"
+        ) from None
+    return lambda index: step(index, *args, **kwargs)
+
+
+def _length_hint(iterable: Iterable[Any]) -> int | None:
+    """How many items there are, where the iterable knows."""
+    try:
+        return len(iterable)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return os.fspath(value) if isinstance(value, Path) else value

@@ -1,0 +1,111 @@
+"""From the passes' series to one finding a series, and one verdict for the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from leakkit.result import Finding
+from leakkit.series import Kind, Series
+from leakkit.settings import Settings
+from leakkit.trend import Trend, Verdict, judge
+
+# The order in which a person asks: what is held, what holds it, what was left lying, how slow.
+ORDER = (
+    "python_heap", "native_heap", "device_memory", "live_tensors", "live_tensor_bytes",
+    "live_objects", "traces", "threads", "fds", "children", "files", "file_bytes", "latency",
+)  # fmt: skip
+_LAST = ("garbage", "python_blocks", "rss", "children_memory", "cpu_time")
+# Best evidence first: where one series was measured in both passes, growth found in the trace
+# pass is exact; growth found only in the watch pass is of a kind that the engine cannot see.
+_BEST = (
+    (Verdict.GROWS, "trace"),
+    (Verdict.GROWS, "watch"),
+    (Verdict.FLAT, "trace"),
+    (Verdict.UNDECIDED, "trace"),
+    (Verdict.FLAT, "watch"),
+    (Verdict.UNDECIDED, "watch"),
+)
+
+
+class Judgement:
+    """Looks at passes as they grow, and keeps the last look of each."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._passes: dict[str, dict[str, tuple[Series, Trend]]] = {}
+        self._more_deciding: set[str] = set()
+
+    def look(self, name: str, series: Mapping[str, Series], *, last: bool) -> int:
+        """Judge a pass so far; the further steps that it needs."""
+        last = last or self.grows  # the run is decided: what remains is to say by how much
+        looked = {key: (s, self._judge(s, final=last)) for key, s in series.items()}
+        self._passes[name] = looked
+        return max((t.more_steps for s, t in looked.values() if self.decides(s)), default=0)
+
+    def must_decide(self, name: str) -> None:
+        """Let a series decide the run that otherwise only advises."""
+        self._more_deciding.add(name)
+
+    def decides(self, series: Series) -> bool:
+        """Whether the run fails when this series grows."""
+        name = series.name
+        asked = name in self._settings.limits or name in self._more_deciding
+        return asked or not series.quantity.advisory
+
+    @property
+    def grows(self) -> bool:
+        """Whether a deciding series of any pass grows."""
+        return any(
+            trend.verdict is Verdict.GROWS and self.decides(series)
+            for looked in self._passes.values()
+            for series, trend in looked.values()
+        )
+
+    def findings(self) -> dict[str, Finding]:
+        """One finding a series, in report order."""
+        rank = {key: position for position, key in enumerate(_BEST)}
+        best: dict[str, Finding] = {}
+        for measured, looked in self._passes.items():
+            for name, (series, trend) in looked.items():
+                if trend.more_steps:  # nobody waits for an advisory series
+                    trend = self._judge(series, final=True)
+                found = Finding(series, trend, self._limit(name), measured, self.decides(series))
+                seen = best.get(name)
+                if seen is None or _key(found, rank) < _key(seen, rank):
+                    best[name] = found
+        return {name: best[name] for name in sorted(best, key=_position)}
+
+    def _limit(self, name: str) -> float:
+        return self._settings.limits.get(name, 0.0)
+
+    def _judge(self, series: Series, *, final: bool) -> Trend:
+        limit = self._settings.limits.get(series.name)
+        return judge(series, limit=limit, cadence=self._settings.cadence, final=final)
+
+
+def verdict(findings: Mapping[str, Finding]) -> Verdict:
+    """Of the run as a whole.
+
+    A latency that cannot be decided leaves the run's verdict to the rest: a noisy machine is
+    no reason to doubt what was counted exactly.
+    """
+    decided = [f for f in findings.values() if f.decides]
+    if any(f.trend.verdict is Verdict.GROWS for f in decided):
+        return Verdict.GROWS
+    counted = [f for f in decided if f.series.quantity.kind is not Kind.LATENCY]
+    if not counted or any(f.trend.verdict is Verdict.UNDECIDED for f in counted):
+        return Verdict.UNDECIDED
+    return Verdict.FLAT
+
+
+def _key(finding: Finding, rank: Mapping[tuple[Verdict, str], int]) -> int:
+    return rank[finding.trend.verdict, finding.measured]
+
+
+def _position(name: str) -> tuple[int, str]:
+    family = name.partition(":")[0]
+    if family in ORDER:
+        return ORDER.index(family), name
+    if family in _LAST:
+        return 2 * len(ORDER) + _LAST.index(family), name
+    return len(ORDER), name

@@ -1,0 +1,330 @@
+"""The loop, inverted: a recorder that any loop drives with ``begin`` and ``end``.
+
+The recorder owns the order of things at a boundary. What to do next stands in one place, the
+generator ``Recorder._plan``, which reads like the sentence that it is: warm up, watch until
+nothing asks for more, trace until nothing asks for more, and hunt when the step grows.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any, Protocol
+
+from leakkit.frameworks import Framework, active
+from leakkit.heap import Engine, engine
+from leakkit.heap.caches import clear, find_clearers
+from leakkit.probes import Probe
+from leakkit.probes.clock import QUANTITIES as CLOCK_QUANTITIES
+from leakkit.probes.clock import Clock
+from leakkit.probes.control import QUANTITY as CONTROL_QUANTITY
+from leakkit.probes.control import Control
+from leakkit.probes.folders import FolderFinder
+from leakkit.probes.garbage import QUANTITY as GARBAGE_QUANTITY
+from leakkit.probes.garbage import Garbage
+from leakkit.probes.registry import make_probes
+from leakkit.recording import Recording, Table
+from leakkit.series import Series
+from leakkit.settings import Settings
+from leakkit.suspects.hunt import Hunt
+
+Progress = Callable[[str, int, int], None]  # pass, step, steps so far planned
+
+# Until when, as a share of the time budget, each pass may go on. A pass that ends early leaves
+# its time to the next.
+WARMUP_UNTIL, WATCH_UNTIL, TRACE_UNTIL, HUNT_UNTIL = 0.15, 0.5, 0.85, 1.0
+# A slow step still has to reach its steady state: these many warm-up steps whatever they take.
+LEAST_WARMUP = 5
+HUNT_STEPS = 120
+
+
+class Judge(Protocol):
+    """Looks at a pass and says how far it must go on."""
+
+    def look(self, name: str, series: Mapping[str, Series], *, last: bool) -> int:
+        """Further steps that the pass ``name`` needs; with ``last`` there will be none."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether the looks so far already found that the step grows."""
+
+
+class Phase:
+    """A stretch of steps that are treated alike.
+
+    Args:
+        name: for progress and notes.
+        steps: how many.
+        until: the clock's time at which it ends early, or ``None``.
+        least: steps that are run whatever they take.
+    """
+
+    def __init__(self, name: str, steps: int, until: float | None = None, least: int = 1) -> None:
+        self.name, self.steps, self.until, self.least = name, steps, until, least
+        self.done = 0
+
+    def before(self) -> None:
+        """Just before a step."""
+
+    def after(self, result: Any) -> None:
+        """Just after a step."""
+
+    @property
+    def late(self) -> bool:
+        """Whether its time is over."""
+        return self.until is not None and self.done >= self.least and time.monotonic() > self.until
+
+    @property
+    def full(self) -> bool:
+        """Whether it needs no more steps."""
+        return self.done >= self.steps or self.late
+
+
+class Warmup(Phase):
+    """Steps before the first sample; the fastest tells how long a step takes."""
+
+    seconds = float("inf")
+
+    def before(self) -> None:
+        self._began = time.perf_counter()
+
+    def after(self, result: Any) -> None:
+        self.seconds = min(self.seconds, time.perf_counter() - self._began)
+
+
+class WatchPass(Phase):
+    """Uninstrumented steps: times, and what the probes read at each boundary."""
+
+    def __init__(self, table: Table, setup: Setup, steps: int, until: float | None) -> None:
+        super().__init__("watch", steps, until)
+        self._table, self._setup = table, setup
+        self._clock, self._garbage = Clock(), Garbage()
+
+    def before(self) -> None:
+        self._control = self._setup.control.run()
+        self._clock.start()
+
+    def after(self, result: Any) -> None:
+        for framework in self._setup.frameworks:
+            framework.synchronize(result)
+        wall, cpu = self._clock.stop()
+        del result  # what it held must not count as alive
+        row = [wall, cpu, self._control, self._garbage.collect()]
+        for probe in self._setup.probes:
+            row += probe.read()
+        self._table.append(row)
+
+
+class TracePass(Phase):
+    """Steps under the heap engine, with a fence at each boundary. Never timed."""
+
+    def __init__(self, table: Table, setup: Setup, steps: int, until: float | None) -> None:
+        super().__init__("trace", steps, until)
+        self._table, self._setup = table, setup
+
+    def after(self, result: Any) -> None:
+        for framework in self._setup.frameworks:
+            framework.synchronize(result)
+        del result
+        self._table.append([self.boundary()])
+
+    def boundary(self) -> float:
+        """Collect, empty the caches, fence; the number of objects collected."""
+        assert self._setup.engine is not None
+        garbage = gc.collect()
+        clear(self._setup.clearers)
+        self._setup.engine.fence()
+        return garbage
+
+
+class HuntPass(Phase):
+    """Extra steps of a run that grows, to find what holds the memory."""
+
+    def __init__(self, hunt: Hunt, until: float | None) -> None:
+        super().__init__("hunt", HUNT_STEPS, until, least=4)
+        self._hunt = hunt
+
+    def after(self, result: Any) -> None:
+        del result
+        self._hunt.boundary()
+
+
+class Setup:
+    """What the warm-up made known: frameworks in use, probes that work, how long a step takes."""
+
+    def __init__(
+        self, settings: Settings, recording: Recording, finder: FolderFinder, step_seconds: float
+    ) -> None:
+        self.frameworks: list[Framework] = active()
+        self.probes: Sequence[Probe]
+        self.probes, self.notes = make_probes(
+            settings.probes, self.frameworks, finder.folders(), recording.path
+        )
+        for framework in self.frameworks:
+            self.notes += framework.notes()
+        self.control = Control(step_seconds)
+        self.engine: Engine | None = engine(settings.heap, recording.path, native=settings.native)
+        self.clearers = find_clearers()
+
+    def close(self) -> None:
+        """Undo what the probes and the engine did."""
+        if self.engine is not None:
+            self.engine.stop()
+        for probe in self.probes:
+            probe.close()
+
+
+class Recorder:
+    """Measures a loop that calls ``begin`` and ``end`` around each step until it is ``done``.
+
+    Args:
+        settings: how far, how long, with which probes.
+        recording: where the steps go.
+        judge: says after each look how far a pass must go on.
+        expected: steps that the loop can give at most, where it knows.
+        progress: called with the pass, its step and its length.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        recording: Recording,
+        judge: Judge,
+        *,
+        expected: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.settings, self.recording, self.judge = settings, recording, judge
+        self.done = False
+        self.notes: list[str] = []
+        self.hunt: Hunt | None = None
+        self.setup: Setup | None = None
+        self.step_index = 0
+        self._expected = expected
+        self._progress = progress
+        self._began = time.monotonic()
+        self._undo = ExitStack()
+        self._plan_steps = self._plan()
+        self._phase: Phase = next(self._plan_steps)
+
+    def begin(self) -> None:
+        """Just before a step."""
+        self._phase.before()
+
+    def end(self, result: Any = None) -> None:
+        """Just after a step that ended well; ``result`` is what it returned."""
+        phase = self._phase
+        phase.after(result)
+        del result
+        phase.done += 1
+        self.step_index += 1
+        if self._progress is not None and phase.name != "trace":  # it would allocate in the trace
+            self._progress(phase.name, phase.done, phase.steps)
+        if phase.full:
+            self._advance()
+
+    def stop(self) -> None:
+        """The loop has no more steps: judge what there is."""
+        if not self.done:
+            short = self._phase.steps - self._phase.done
+            self.notes.append(
+                f"the loop ended {short} steps before the {self._phase.name} pass was complete"
+            )
+            self._ended = True
+            while not self.done:
+                self._advance()
+
+    def close(self) -> None:
+        """Undo everything that was changed for the measurement; also when a step raised."""
+        self.done = True
+        self._undo.close()
+
+    def _advance(self) -> None:
+        try:
+            self._phase = next(self._plan_steps)
+        except StopIteration:
+            self.close()
+
+    _ended = False  # the loop has no more steps
+
+    def _until(self, share: float) -> float:
+        return self._began + share * self.settings.max_seconds
+
+    def _plan(self) -> Iterator[Phase]:
+        """The order of things."""
+        finder = FolderFinder(self.settings.folders)
+        finder.start()
+        self._undo.callback(finder.stop)
+        warmup = Warmup("warm-up", self._share(8, self.settings.warmup), self._until(WARMUP_UNTIL))
+        warmup.least = min(LEAST_WARMUP, warmup.steps)
+        if warmup.steps:
+            yield warmup
+        finder.stop()
+        setup = self._settle(finder, warmup.seconds)
+        yield from self._watch(setup)
+        if setup.engine is not None and not self._ended:
+            yield from self._trace(setup, setup.engine)
+        self._thaw()
+        if self.judge.grows and not self._ended:
+            yield from self._hunt(setup)
+
+    def _share(self, divisor: int, wanted: int) -> int:
+        """``wanted`` steps, or a fair share of a loop that is known to be short."""
+        if self._expected is None:
+            return wanted
+        return min(wanted, max(1, self._expected // divisor))
+
+    def _settle(self, finder: FolderFinder, step_seconds: float) -> Setup:
+        """Make the probes, and take everything that lives by now out of the collector's sight."""
+        self.setup = setup = Setup(self.settings, self.recording, finder, step_seconds)
+        self.notes += setup.notes
+        self._undo.callback(setup.close)
+        gc.collect()
+        gc.freeze()
+        self._undo.callback(gc.unfreeze)
+        return setup
+
+    def _thaw(self) -> None:
+        """Referrers of a frozen object cannot be found."""
+        with suppress(AttributeError):
+            gc.unfreeze()
+
+    def _watch(self, setup: Setup) -> Iterator[Phase]:
+        quantities = [*CLOCK_QUANTITIES, CONTROL_QUANTITY, GARBAGE_QUANTITY]
+        quantities += [q for probe in setup.probes for q in probe.quantities]
+        table = self.recording.table("watch", quantities, self.settings.max_steps)
+        steps = self._share(2, self.settings.steps)
+        while steps > 0:
+            phase = WatchPass(table, setup, steps, self._until(WATCH_UNTIL))
+            yield phase
+            steps = self._more("watch", table.series(), phase, table.filled)
+        self.recording.watch = table.series()
+
+    def _trace(self, setup: Setup, heap: Engine) -> Iterator[Phase]:
+        table = self.recording.table("trace", [GARBAGE_QUANTITY], self.settings.max_steps)
+        steps = self._share(2, self.settings.steps)
+        while steps > 0:
+            phase = TracePass(table, setup, steps, self._until(TRACE_UNTIL))
+            heap.start()
+            phase.boundary()
+            yield phase
+            heap.stop()
+            heap_series = {s.name: s for s in heap.series()}
+            steps = self._more("trace", heap_series, phase, table.filled)
+        self.recording.trace = table.series()
+        self.recording.save_heap(heap.series(), heap.sites())
+
+    def _more(self, name: str, series: Mapping[str, Series], phase: Phase, filled: int) -> int:
+        """Steps by which a pass goes on after a look."""
+        room = self.settings.max_steps - filled
+        last = room <= 0 or phase.late or self._ended
+        return min(self.judge.look(name, series, last=last), room)
+
+    def _hunt(self, setup: Setup) -> Iterator[Phase]:
+        self.hunt = Hunt(setup.frameworks)
+        self.hunt.begin()
+        self._undo.callback(self.hunt.end)
+        yield HuntPass(self.hunt, self._until(HUNT_UNTIL))
+        self.hunt.end()
