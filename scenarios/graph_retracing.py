@@ -14,7 +14,7 @@ SCENARIO = Scenario(
     family="tracing",
     needs=("tensorflow",),
     grows=("traces", "native_heap", "python_heap"),
-    rate="one graph a step: some 150 KB native, 30 KB and 170 objects Python",
+    rate="one graph a step: some 250 KB and 250 objects",
     diagnosis="graph-retracing",
     symptom="Steps take 20 ms instead of 1 ms; 'triggered tf.function retracing' is logged; "
     "memory climbs with every change of the learning rate.",
