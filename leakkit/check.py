@@ -130,6 +130,11 @@ class Check:
             self.result = self._conclude(self._recorder)
         return self.result
 
+    def close(self) -> None:
+        """Undo what measuring changed and judge nothing: for a loop whose body raised."""
+        if self._recorder is not None:
+            self._recorder.close()
+
     def raise_for_growth(self) -> Result:
         """``finish``, raising LeakError when the step grows."""
         return self._raising(self.finish())
@@ -198,6 +203,11 @@ def watch(**settings: Any) -> Check:
         **settings: the fields of :class:`leakkit.settings.Settings`.
     """
     return Check(make_settings(settings))
+
+
+def call_once(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a step once as a check would, measuring nothing; returns what it returned."""
+    return _with_index(step, args, kwargs)(0)
 
 
 def _plain_report(result: Result) -> str:
