@@ -27,12 +27,14 @@ class Quantity:
         unit: ``B``, ``s``, or the plural of the thing counted, e.g. ``threads``.
         kind: how it is measured.
         advisory: shown and judged, but never the reason to fail unless a limit is set for it.
+        grain: a rise by at most this is none, in ``unit``; e.g. some pages for resident memory.
     """
 
     name: str
     unit: str
     kind: Kind
     advisory: bool = False
+    grain: float = 0.0
 
 
 @dataclass(frozen=True)

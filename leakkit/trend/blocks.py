@@ -1,4 +1,4 @@
-"""A series reduced to a few points: what was read, floors of blocks, the period of a sawtooth."""
+"""A series reduced to a few points: floors of blocks, or the valleys of a sawtooth."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leakkit.trend.rules import BLOCKS, SETTLE
+from leakkit.trend.rules import BLOCKS, FEWEST_TEETH, ONE_OFF, SETTLE, TOOTH
 
 Floats = NDArray[np.float64]
 
 
 def readings(values: Floats) -> Floats:
-    """The values up to the last finite one; holes repeat the reading before them."""
+    """The values up to the last finite one; a hole repeats the reading before it."""
     values = np.asarray(values, dtype=np.float64).ravel()
     good = np.isfinite(values)
     if good.all():
@@ -27,35 +27,69 @@ def readings(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Floors:
-    """The lowest value of each of the blocks that end at the last value.
+class Points:
+    """What a series is reduced to.
 
     Args:
-        values: shape ``(blocks,)``.
-        width: steps a block.
-        period: steps of the sawtooth that a block spans; 1 when there is none.
+        values: shape ``(points,)``, lowest value of each block or tooth.
+        times: shape ``(points,)``, in steps.
+        what: ``blocks of 30 steps`` or ``valleys``, for the reason.
+        clean: the floors never fall, so that a rise needs no statistics to be one.
+        noise: standard deviation that each value has at least; 0 when unknown.
     """
 
     values: Floats
-    width: int
-    period: int = 1
+    times: Floats
+    what: str
+    clean: bool = False
+    noise: float = 0.0
 
-    @property
-    def times(self) -> Floats:
-        """Step of each block, shape ``(blocks,)``."""
-        return np.arange(len(self.values), dtype=np.float64) * self.width
+    def __len__(self) -> int:
+        return len(self.values)
 
 
-def fold(values: Floats, width: int, most: int = BLOCKS) -> Floors:
-    """Floors of the last ``most`` blocks of ``width`` steps."""
+def settled(values: Floats, share: float = SETTLE) -> Floats:
+    """What is judged: the run without its beginning."""
+    return values[math.ceil(share * len(values)) :]
+
+
+def minima(values: Floats, width: int, most: int) -> Floats:
+    """Lowest values of the last ``most`` blocks of ``width`` steps, the last block at the end."""
     count = min(most, len(values) // width)
-    tail = values[len(values) - count * width :]
-    return Floors(tail.reshape(count, width).min(axis=1), width)
+    tail = values[len(values) - count * width :].reshape(count, width)
+    return np.asarray(tail.min(axis=1), dtype=np.float64)
 
 
-def settled(values: Floats) -> Floats:
-    """What is judged: the run without its first quarter."""
-    return values[math.ceil(SETTLE * len(values)) :]
+def floors(values: Floats, width: int, grain: float) -> Points:
+    """The floors of about twelve blocks; clean when not even those of half the width fall."""
+    low = minima(values, width, 2 * BLOCKS - 1)
+    half = minima(values, max(1, width // 2), len(values))
+    clean = bool((np.diff(half) >= -grain).all())
+    times = np.arange(len(low), dtype=np.float64) * width
+    return Points(low, times, f"blocks of {width} step{'s' * (width > 1)}", clean)
+
+
+def valleys(values: Floats) -> Points | None:
+    """The lowest value after each drop of a sawtooth; ``None`` when this is none.
+
+    A sawtooth climbs in small steps and drops in large ones: nearly all falls are drops, and a
+    drop undoes many steps. A single climb of many steps' size is a one-off, and counts as one
+    step. What is left right after a drop is part of what one step makes, so a valley is uncertain
+    by a uniform share of the usual climb: that is the least noise of each point.
+    """
+    moves = np.diff(values)
+    climbs, falls = moves[moves > 0], np.flatnonzero(moves < 0)
+    if not len(climbs) or len(falls) < FEWEST_TEETH:
+        return None
+    climb = float(np.median(climbs))
+    drops = falls[moves[falls] < 0.5 * moves.min()]
+    deep = float(np.median(moves[drops])) < -TOOTH * climb
+    if not deep or len(drops) < max(FEWEST_TEETH, 0.8 * len(falls)):
+        return None
+    moves[moves > ONE_OFF * climb] = climb
+    path = np.concatenate([[0.0], np.cumsum(moves)])
+    low = np.minimum.reduceat(path, drops + 1)
+    return Points(low, drops + 1.0, "valleys", False, climb / math.sqrt(12))
 
 
 def period(values: Floats, least: float = 0.3) -> int:
@@ -64,26 +98,30 @@ def period(values: Floats, least: float = 0.3) -> int:
     The highest local peak of the autocorrelation, after the line is taken out and everything
     above the median is cut off: a floor does not mind spikes.
     """
+    lags = _autocorrelation(values)
+    if len(lags) < 5:
+        return 1
+    inner = lags[1:-1]
+    peaks = np.flatnonzero((inner > lags[:-2]) & (inner >= lags[2:]) & (inner >= least)) + 1
+    peaks = peaks[peaks >= 2]
+    return int(peaks[np.argmax(lags[peaks])]) if len(peaks) else 1
+
+
+def _autocorrelation(values: Floats) -> Floats:
+    """Up to a third of the length; empty when the lower half of the values does not move."""
     count = len(values)
-    if count < 15:
-        return 1
+    if count < 15 or np.ptp(values) == 0:
+        return np.empty(0)
     time = np.arange(count) - (count - 1) / 2
-    scale = float(np.abs(values).max())
-    if scale == 0:
-        return 1
-    x = values / scale
+    x = values / np.ptp(values)
     x = x - x.mean()
     x = x - time * (time @ x) / (time @ time)
     x = np.minimum(x, np.median(x))
     x = x - x.mean()
     power = float(x @ x)
     if power <= 1e-18 * count:
-        return 1
+        return np.empty(0)
     size = 1 << (2 * count - 1).bit_length()
     spectrum = np.fft.rfft(x, size)
     lags = np.fft.irfft(spectrum * np.conj(spectrum), size)[: count // 3 + 2]
-    lags = lags / power * (count / (count - np.arange(len(lags))))
-    inner = lags[1:-1]
-    peaks = np.flatnonzero((inner > lags[:-2]) & (inner >= lags[2:]) & (inner >= least)) + 1
-    peaks = peaks[peaks >= 2]
-    return int(peaks[np.argmax(lags[peaks])]) if len(peaks) else 1
+    return np.asarray(lags / power * (count / (count - np.arange(len(lags)))))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SETTLE = 0.25  # share of the run at its start that is not judged: warm-up ends there or never
+SETTLE = 0.25  # share of the run at its start that is not judged: a warm-up ends there or never
 BLOCKS = 12  # floors that a run is reduced to: enough for p = 2.5e-4, few enough to be long
 FEWEST = 8  # values; below this nothing is said
+SHORT = 60  # values; below this growth must be steadier, for less of a filling cache can be seen
 ALPHA_GROWS = 2.5e-4  # one-sided, a series: four noisy series a run stay below 1 in 1,000
 ALPHA_FLAT = 0.01  # one-sided, of the bound that "flat" states
+ALPHA_LEANS = 0.01  # one-sided; a last look whose order chance gives this often is not a trend
 LOOK_BACK = 80  # steps in which a series must not have risen to be called flat
+ONE_OFF = 3.0  # times the median rise: what a single rise counts for at most
+TOOTH = 5.0  # climbs that a drop undoes at least, to be the drop of a sawtooth
+FEWEST_TEETH = 4  # valleys; fewer have no scatter to speak of
 
 
 @dataclass(frozen=True)
@@ -19,53 +24,68 @@ class LevelRule:
     Args:
         limit: default accepted growth, units per step.
         flat_below: a noisy level is flat when its upper bound is at most this, units per step.
-        grain: a rise of a floor by at most this is none, units.
         least_rise: growth must add up to more than this, units.
         rising: share of the floors that must rise when floors never fall.
         rising_noisy: the same when they do.
+        lasting: least share of the first third's growth that the last third must still show.
     """
 
     limit: float
     flat_below: float
-    grain: float
     least_rise: float
     rising: float
     rising_noisy: float
+    lasting: float
 
 
 EXACT = LevelRule(
-    limit=1.0,  # 1 MB in a million steps harms nobody; the smallest leak worth a name is 64 B in 25
-    flat_below=16.0,  # one CPython allocation unit a step
-    grain=0.0,  # every byte is counted
-    least_rise=0.0,
-    rising=0.6,  # a leak in every other block is one
+    limit=1.0,  # 1 MB in a million steps harms nobody; 64 B in 25 steps is above it
+    flat_below=16.0,  # one allocation unit of CPython a step
+    least_rise=0.0,  # every byte is counted
+    rising=0.6,  # a leak in most blocks; every 37th step reaches 10 of 11 blocks at the cap
     rising_noisy=0.8,  # floors that fall need more evidence
+    lasting=0.6,  # a cache of random keys keeps less than half in 480 steps, a leak about all
 )
 COUNTER = LevelRule(
-    limit=0.005,  # one thing in 200 steps: rarer cannot be told from a late one-off in 480
+    limit=0.005,  # one thing in 200 steps: rarer cannot be told from a one-off in 480
     flat_below=0.02,
-    grain=0.0,
     least_rise=0.0,
     rising=0.6,
     rising_noisy=0.8,
+    lasting=0.6,
 )
 NOISY = LevelRule(
-    limit=64.0,  # allocator bookkeeping creeps by a few tens of bytes a step for hundreds of steps
-    flat_below=128.0,
-    grain=0.0,
+    limit=128.0,  # per-thread caches of malloc creep by tens of bytes a step for hundreds of steps
+    flat_below=256.0,  # so that what lies between is "undecided", as it is
     least_rise=4096.0,  # one page
     rising=0.8,
     rising_noisy=0.8,
+    lasting=0.4,  # a creep that fades beside a leak is no reason to miss the leak
 )
 
 
 @dataclass(frozen=True)
 class LatencyRule:
-    """How a step time is judged, in log units (0.01 is 1 %)."""
+    """How a step time is judged; in log units, of which 0.01 is 1 %.
 
-    limit: float = 2e-4  # per step: 10 % in 500 steps
-    least_rise: float = 0.03  # over the judged part: below this machines differ from themselves
-    drift_share: float = 0.7  # of the control's own drift, for a step up to 1.7 times as sensitive
+    Args:
+        limit: default accepted growth per step.
+        least_rise: growth must add up to more than this over the judged part.
+        drift_share: of the control's own drift that growth must exceed on top.
+        settle: share of the run at its start that is not judged.
+        blocks: medians that the run is reduced to.
+        leans: standard errors above zero at which an early look asks for more, at the first look
+            and, growing with the root of the steps, at later ones.
+        half: least share of the slope that each half of the run must show.
+    """
+
+    limit: float = 1e-4  # 10 % in 1,000 steps
+    least_rise: float = 0.03  # below this a machine differs from itself
+    drift_share: float = 0.7  # a step may be 1.7 times as sensitive to the machine as the control
+    settle: float = 0.125  # less than for levels: every step carries information here
+    blocks: int = 24  # exact rank bounds are cheap up to here
+    leans: float = 1.0  # lets 0.1 %/step under 10 % noise through to the next look 19 times in 20
+    half: float = 0.25  # a single change of level shows in one half only
 
 
 LATENCY = LatencyRule()

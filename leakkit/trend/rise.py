@@ -1,0 +1,179 @@
+"""A rise of a few points, and what speaks against its going on."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakkit.trend.blocks import Points
+from leakkit.trend.rank import critical_score, pair_slopes, score, sen_bound, t95
+from leakkit.trend.rules import ALPHA_GROWS, ONE_OFF, SHORT, LevelRule
+
+Floats = NDArray[np.float64]
+
+
+class Rise:
+    """The rises between neighbouring points.
+
+    Args:
+        points: at least two, in order of time.
+        grain: a rise by at most this is none.
+    """
+
+    def __init__(self, points: Points, grain: float) -> None:
+        self.points = points
+        self.raw = np.diff(points.values)
+        self.up = self.raw > grain
+
+    @cached_property
+    def calm(self) -> Floats:
+        """The rises, each cut at a few times the median one: a one-off loses its weight.
+
+        Falls keep theirs, or a slow sawtooth would look like a leak.
+        """
+        if not self.up.any():
+            return self.raw
+        return np.minimum(self.raw, ONE_OFF * np.median(self.raw[self.up]))
+
+    @cached_property
+    def path(self) -> Floats:
+        """The points with calm rises, from 0."""
+        return np.concatenate([[0.0], np.cumsum(self.calm)])
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """Sorted slopes between all pairs of the calm points."""
+        return pair_slopes(self.path, self.points.times)
+
+    @property
+    def slope(self) -> float:
+        """Theil-Sen slope, units per step."""
+        return float(np.median(self.slopes))
+
+    def bound(self, alpha: float, *, upper: bool = False) -> float:
+        """One-sided bound of the slope at ``alpha``."""
+        return sen_bound(self.slopes, len(self.points), alpha, upper=upper)
+
+    def interval(self) -> tuple[float, float]:
+        """95 % interval: hull of the rank interval and the t interval of the rises.
+
+        The first is right for noise around a line, the second for random rises that add up.
+        """
+        if len(self.calm) < 2:
+            return float("-inf"), float("inf")
+        rates = self.calm / np.diff(self.points.times)
+        reach = t95(len(rates) - 1) * float(rates.std(ddof=1)) / math.sqrt(len(rates))
+        mean = float(rates.mean())
+        low, high = self.bound(0.025), self.bound(0.025, upper=True)
+        if math.isinf(low):
+            return mean - reach, mean + reach
+        return min(low, mean - reach), max(high, mean + reach)
+
+    def count(self) -> str:
+        """``11 of 11 blocks of 30 steps``."""
+        return f"{int(self.up.sum())} of {len(self.up)} {self.points.what}"
+
+    def ordered(self, alpha: float) -> bool:
+        """Whether chance gives such an order of points less often than ``alpha``."""
+        critical = critical_score(len(self.points), alpha)
+        return critical is not None and score(self.points.values) >= critical
+
+    def stopped(self) -> bool:
+        """Whether the rise ended before the end: the last pause is longer than any before."""
+        marks = np.concatenate([[-1], np.flatnonzero(self.up), [len(self.up)]])
+        pauses = np.diff(marks) - 1
+        if not self.points.clean:
+            return bool(pauses[-1] > max(1, int(pauses[:-1].max(initial=0))))
+        last = int(pauses[-1])
+        faded = float(self.raw[-1]) < 0.5 * float(self.raw[:-1].min())
+        return bool(last > int(pauses[:-1].max(initial=0)) or faded)
+
+    def slowing(self, lasting: float) -> bool:
+        """Whether later parts grow clearly less than earlier ones.
+
+        Halves show it when it is plain; thirds when it is beyond the scatter inside them.
+        """
+        half, third = len(self.calm) // 2, len(self.calm) // 3
+        if self.calm[-half:].sum() < 0.5 * self.calm[:half].sum():
+            return True
+        if third < 2:
+            return False
+        first, last = self.calm[:third], self.calm[-third:]
+        scatter = math.sqrt((float(first.var(ddof=1)) + float(last.var(ddof=1))) / third)
+        drop = float(first.mean() - last.mean())
+        return bool(last.mean() < lasting * first.mean() and drop > 2 * scatter)
+
+    def late(self) -> float:
+        """Growth per step of the last third alone."""
+        third = max(1, len(self.calm) // 3)
+        span = self.points.times[-1] - self.points.times[-1 - third]
+        return float(self.calm[-third:].sum() / span)
+
+    def wandering(self) -> bool:
+        """Whether a random walk explains the rise: t of the rises, for their correlation."""
+        spread = float(self.calm.std(ddof=1))
+        off = self.calm - self.calm.mean()
+        power = float(off @ off)
+        lean = float(off[1:] @ off[:-1]) / power if power > 0 else 0.0
+        reach = 5.0 * spread * math.sqrt(1 + 2 * max(0.0, lean))
+        return bool(self.calm.mean() * math.sqrt(len(self.calm)) < reach)
+
+    def unsteady(self) -> bool:
+        """Whether the rises differ too much for a short run: any block, and the halves."""
+        half = len(self.calm) // 2
+        first, last = float(self.calm[:half].sum()), float(self.calm[-half:].sum())
+        return bool(self.up.mean() < 0.9 or not 0.67 <= last / max(first, 1e-300) <= 1.5)
+
+
+def against_floors(rise: Rise, rule: LevelRule, limit: float, steps: int) -> str | None:
+    """What speaks against growth of block floors; ``None`` when nothing does."""
+    if not rise.ordered(ALPHA_GROWS):
+        return f"rose in {rise.count()}: an order that chance gives too"
+    if min(rise.bound(ALPHA_GROWS), rise.late()) <= limit:
+        return "the lower bound of its growth is within the limit"
+    share = rule.rising if rise.points.clean else rule.rising_noisy
+    if rise.up.sum() < math.ceil(share * len(rise.up)):
+        return f"rose only in {rise.count()}"
+    if rise.stopped():
+        return "the rise stopped before the end"
+    if rise.slowing(rule.lasting):
+        return "the rise is slowing down"
+    if steps < SHORT and rise.unsteady():
+        return "rose unsteadily, and the run is short"
+    if not rise.points.clean and rise.wandering():
+        return "a random walk would explain the rise"
+    return None
+
+
+def against_valleys(rise: Rise, limit: float) -> str | None:
+    """What speaks against growth of a sawtooth's valleys; ``None`` when nothing does.
+
+    Least squares with the noise that a valley has by construction as the least residual: four
+    teeth are too few for ranks, and their scatter alone could be small by chance.
+    """
+    times, count = rise.points.times, len(rise.points)
+    strength, slope, error = _line(rise.path, times, rise.points.noise)
+    if strength < (10.0 if count < 9 else 8.0):
+        return "its valleys do not rise beyond their scatter"
+    if slope - 4 * error <= limit:
+        return "the lower bound of its growth is within the limit"
+    half = (count + 1) // 2
+    for part in (slice(None, half), slice(count - half, None)):
+        if _line(rise.path[part], times[part], rise.points.noise)[0] < 3.0:
+            return "the rise is not in both halves of the run"
+    return "the rise is slowing down" if rise.slowing(0.0) else None
+
+
+def _line(values: Floats, times: Floats, noise: float) -> tuple[float, float, float]:
+    """Least-squares slope over its standard error, the slope, and that error."""
+    time = times - times.mean()
+    off = values - values.mean()
+    spread = float(time @ time)
+    slope = float(time @ off) / spread
+    rest = off - slope * time
+    residual = math.sqrt(float(rest @ rest) / max(1, len(values) - 2))
+    error = max(residual, noise) / math.sqrt(spread)
+    return (slope / error if error > 0 else math.copysign(math.inf, slope)), slope, error
