@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -43,30 +44,29 @@ def _ends(result: Result) -> Iterator[tuple[str, float]]:
     if host and memory:
         yield f"{bytes_text(memory)} is full", memory / _fastest(host)
     for finding in growing:
-        yield from _ends_of(finding, result)
+        yield from _ends_of(finding, result.recording.meta)
 
 
-def _ends_of(finding: Finding, result: Result) -> Iterator[tuple[str, float]]:
-    environment = result.recording.meta.get("environment", {})
+def _ends_of(finding: Finding, meta: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     slope = finding.trend.slope
     if slope <= 0 or not finding.decides:
         return
     if finding.name.startswith("device_memory:"):
-        total = _device_bytes(environment, finding.name.partition(":")[2])
+        total = _device_bytes(meta, finding.name.partition(":")[2])
         if total:
             yield f"the {bytes_text(total)} of {label(finding.name)} are full", total / slope
-    elif finding.name == "fds" and environment.get("fd_limit"):
-        limit = environment["fd_limit"]
-        yield f"the {plain(limit)} descriptors of a process are used up", limit / slope
+    elif finding.name == "fds":
+        limit = meta.get("environment", {}).get("descriptor_limit")
+        if limit:
+            yield f"the {plain(limit)} descriptors of a process are used up", limit / slope
     elif finding.name == "latency":
         yield "a step takes twice as long", 100.0 / slope
 
 
-def _device_bytes(environment: dict[str, object], name: str) -> float | None:
-    devices = environment.get("devices")
-    for device in devices if isinstance(devices, list) else ():
-        if isinstance(device, dict) and device.get("name") == name:
-            return device.get("total_bytes")
+def _device_bytes(meta: Mapping[str, Any], name: str) -> float | None:
+    for device in meta.get("frameworks", {}).get("devices", ()):
+        if device.get("name") == name:
+            return device.get("total_bytes")  # type: ignore[no-any-return]
     return None
 
 

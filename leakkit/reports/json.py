@@ -25,6 +25,8 @@ def to_dict(result: Result) -> dict[str, Any]:
                 "what": suspect.what,
                 "slope": number(suspect.slope),
                 "unit": suspect.unit,
+                "explains": list(suspect.explains),
+                "source": suspect.facts.get("source"),
             }
             for suspect in result.suspects
         ],

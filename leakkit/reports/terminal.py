@@ -16,6 +16,7 @@ from leakkit.reports.labels import label, rank
 from leakkit.reports.series_table import (
     Row,
     Table,
+    bound,
     column_widths,
     growth_unit,
     series_table,
@@ -109,6 +110,27 @@ def headline(result: Result) -> str:
     return f"LEAK  {result.name} grows by {_pace(finding)}"
 
 
+def summary(result: Result) -> str:
+    """One line for a list of tests: the fastest growth, the open question or the proved bound."""
+    findings = shown(result.findings.values(), verbose=False)
+    decisive = [f for f in findings if f.trend.verdict is result.verdict and f.decides]
+    if result.verdict is Verdict.GROWS:
+        return ", ".join(f"{label(f.name)} {_signed_pace(f)}" for f in decisive[:3])
+    if result.verdict is Verdict.UNDECIDED:
+        return "; ".join(f"{label(f.name)}: {f.trend.reason}" for f in decisive[:2])
+    bounds = [f"{label(f.name)} at most {proved(f)}" for f in decisive[:2]]
+    return "; ".join([_effort(result), *bounds])
+
+
+def proved(finding: Finding) -> str:
+    """The growth that a flat series was proved not to exceed, with its unit."""
+    return bound(finding.trend, growth_unit(finding))
+
+
+def _signed_pace(finding: Finding) -> str:
+    return f"+{_pace(finding)}"
+
+
 def principal(result: Result) -> Finding | None:
     """The growing series that the headline is about: memory before things before time."""
     growing = [f for f in result.findings.values() if f.trend.verdict is Verdict.GROWS]
@@ -129,6 +151,8 @@ def _pace(finding: Finding) -> str:
     if unit == "B":
         kind = where.get(finding.name, "")
         return f"{bytes_text(slope, byte_unit(slope * 10))}{kind} a step"
+    if unit == "%":
+        return f"{plain(slope, 2)} % a step"
     if 0 < slope < 0.5:
         return f"{counted(1, unit)} every {plain(1 / slope, 2)} steps"
     return f"{counted(float(plain(slope).replace(',', '')), unit)} a step"
