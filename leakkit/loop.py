@@ -171,7 +171,7 @@ class Setup:
     def close(self) -> None:
         """Undo what the probes and the engine did."""
         if self.engine is not None:
-            self.engine.stop()
+            self.engine.close()
         for probe in self.probes:
             probe.close()
 
@@ -313,6 +313,7 @@ class Recorder:
             heap.stop()
             heap_series = {s.name: s for s in heap.series()}
             steps = self._more("trace", heap_series, phase, table.filled)
+        heap.close()
         self.recording.trace = table.series()
         self.recording.save_heap(heap.series(), heap.sites())
 

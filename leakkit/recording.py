@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,7 +206,7 @@ class Recording:
         except FileNotFoundError:
             self._reread_heap()
             return
-        except (OSError, ValueError, EOFError, KeyError):
+        except (OSError, ValueError, EOFError, BadZipFile, zlib.error):
             self.cut = True
             self._reread_heap()
             return

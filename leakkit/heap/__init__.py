@@ -66,6 +66,10 @@ class Engine(ABC):
     def stop(self) -> None:
         """End the stretch; harmless when none is active."""
 
+    def close(self) -> None:
+        """End the trace for good."""
+        self.stop()
+
     @abstractmethod
     def series(self) -> Sequence[Series]:
         """Live bytes per step of all stretches so far: ``python_heap``, perhaps ``native_heap``."""

@@ -24,13 +24,10 @@ FENCE_BYTES = 7_340_033
 
 _RECORD = np.dtype([("address", "u8"), ("size", "i8"), ("allocator", "i4"), ("stack", "i8")])
 _FIELDS = attrgetter("address", "size", "allocator", "stack_id")
-_FREES = [
-    memray.AllocatorType.FREE,
-    memray.AllocatorType.PYMALLOC_FREE,
-    memray.AllocatorType.MUNMAP,
-]
-_RANGES = [memray.AllocatorType.MMAP, memray.AllocatorType.MUNMAP]
-_PYTHON = memray.AllocatorType.PYMALLOC_MALLOC  # this one and all after it are Python's
+# The numbers differ between versions of memray, the names do not.
+_FREES = [a.value for a in memray.AllocatorType if a.name in ("FREE", "PYMALLOC_FREE", "MUNMAP")]
+_RANGES = [a.value for a in memray.AllocatorType if a.name in ("MMAP", "MUNMAP")]
+_PYTHON = [a.value for a in memray.AllocatorType if a.name.startswith("PYMALLOC")]
 
 
 def _raw_allocator() -> tuple[Any, Any]:
@@ -135,7 +132,7 @@ class Trace:
         events, steps, first = _events(records, base)
         self._bases.append((base, path))
         self._first.append(first)
-        self._python.append(records["allocator"][first] >= _PYTHON)
+        self._python.append(np.isin(records["allocator"][first], _PYTHON))
         found = blocks(np.concatenate([self._carried, events]))
         found = found[found["born"] != found["died"]]
         self._carried = _alive(found)
@@ -228,10 +225,11 @@ def _events(
     Returns:
         The events, the number of steps, and for each site the index of one of its records.
     """
-    fence = (records["size"] == FENCE_BYTES) & (records["allocator"] >= _PYTHON)
+    python = np.isin(records["allocator"], _PYTHON)
+    fence = python & (records["size"] == FENCE_BYTES)
     passed = np.cumsum(fence)
     free = np.isin(records["allocator"], _FREES)
-    key = records["stack"] * 2 + (records["allocator"] >= _PYTHON)
+    key = records["stack"] * 2 + python
     key[free] = -1  # a release belongs to the site that allocated
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
     events = np.empty(len(records), EVENT)

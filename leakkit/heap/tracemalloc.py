@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections.abc import Sequence
 
@@ -32,12 +33,13 @@ class TracemallocEngine(Engine):
         self._running = self._fresh = False
 
     def start(self) -> None:
-        if tracemalloc.is_tracing():
-            raise HeapError(
-                "tracemalloc is already tracing in this process: stop it first, or choose "
-                "--leakkit-heap=memray"
-            )
-        tracemalloc.start(STACK_DEPTH)
+        if not self._running:
+            if tracemalloc.is_tracing():
+                raise HeapError(
+                    "tracemalloc is already tracing in this process: stop it first, or choose "
+                    "--leakkit-heap=memray"
+                )
+            tracemalloc.start(STACK_DEPTH)
         self._running = self._fresh = True
 
     def fence(self) -> None:
@@ -51,6 +53,9 @@ class TracemallocEngine(Engine):
             self._pause()
 
     def stop(self) -> None:
+        """Goes on tracing: what is released in the next stretch must be known by then."""
+
+    def close(self) -> None:
         if self._running:
             self._running = False
             tracemalloc.stop()
@@ -73,6 +78,7 @@ class TracemallocEngine(Engine):
         if self._steps == len(self._levels):
             self._levels = np.concatenate([self._levels, np.empty(len(self._levels))])
         self._snapshots.append((self._steps - 1, _by_stack()))
+        gc.collect()  # a snapshot leaves cycles, whose end would read as a fall
         self._base -= _traced() - before
 
     def _over_steps(self, stack: Stack, part: int) -> NDArray[np.float64]:

@@ -1,0 +1,122 @@
+"""Both heap engines on real allocations of known size."""
+
+import gc
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from leakkit.heap import HeapError, engine
+
+ENGINES = ["memray", "tracemalloc"]
+
+
+def trace(name, folder, step, steps=60, stretches=1):
+    """An engine that has seen ``steps`` steps in each stretch."""
+    heap = engine(name, folder)
+    for _ in range(stretches):
+        heap.start()
+        heap.fence()
+        for index in range(steps):
+            step(index)
+            gc.collect()
+            heap.fence()
+        heap.stop()
+    heap.close()
+    return heap
+
+
+def exact(name, rises, size):
+    """Whether steps rise by ``size``: all under memray, all but those after a snapshot else."""
+    return np.mean(rises[5:] == size) >= {"memray": 1.0, "tracemalloc": 0.9}[name]
+
+
+def level(heap, name="python_heap"):
+    return next(s.values for s in heap.series() if s.name == name)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_kept_object_is_counted_to_the_byte(name, tmp_path):
+    kept = [None] * 1000  # its slots are there: only the objects are new
+    values = level(trace(name, tmp_path, lambda i: kept.__setitem__(i, bytes(64))))
+    assert exact(name, np.diff(values), sys.getsizeof(bytes(64)))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_step_that_keeps_nothing_is_level(name, tmp_path):
+    values = level(trace(name, tmp_path, lambda i: [bytes(100) for _ in range(500)]))
+    assert exact(name, np.diff(values), 0)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_second_stretch_goes_on_where_the_first_ended(name, tmp_path):
+    kept = [None] * 1000
+    heap = trace(name, tmp_path, lambda i: kept.__setitem__(i, bytes(64)), stretches=2)
+    values = level(heap)
+    assert len(values) == 120
+    # The second stretch puts new objects in the place of the 60 old ones: the level stays.
+    assert abs(values[-1] - values[59]) < 60 * sys.getsizeof(bytes(64)) / 4
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_the_line_that_keeps_is_the_first_site(name, tmp_path):
+    kept = []
+
+    def step(index):
+        kept.append(bytes(1000))  # this line
+
+    site = trace(name, tmp_path, step).sites()[0]
+    assert site.stack[0].file == __file__
+    assert site.stack[0].line == step.__code__.co_firstlineno + 1
+    assert site.allocator == "python"
+
+
+def test_memray_sees_native_memory_apart_from_pythons(tmp_path):
+    kept = []
+    heap = trace("memray", tmp_path, lambda i: kept.append(np.zeros(100_000, np.uint8)))
+    rises = np.diff(level(heap, "native_heap"))
+    assert (rises == 100_000).all()
+
+
+def test_stacks_are_whole_wherever_the_engine_was_started(tmp_path):
+    """memray hides the frames that its starting thread had; the step must not lose its own."""
+    kept = []
+
+    def start_deeply(heap, depth):
+        return start_deeply(heap, depth - 1) if depth else heap.start()
+
+    heap = engine("memray", tmp_path)
+    start_deeply(heap, 20)
+    heap.fence()
+    for _ in range(10):
+        kept.append(bytes(1000))
+        heap.fence()
+    heap.stop()
+    functions = [frame.function for frame in heap.sites()[0].stack]
+    assert "test_stacks_are_whole_wherever_the_engine_was_started" in functions
+
+
+def test_off_is_no_engine(tmp_path):
+    assert engine("off", tmp_path) is None
+
+
+def test_a_second_memray_tracker_is_a_clear_error(tmp_path):
+    first, second = engine("memray", tmp_path / "a"), engine("memray", tmp_path / "b")
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    first.start()
+    try:
+        with pytest.raises(HeapError, match=r"pytest --memray"):
+            second.start()
+    finally:
+        first.stop()
+
+
+def test_tracemalloc_in_use_is_a_clear_error(tmp_path):
+    tracemalloc.start()
+    try:
+        with pytest.raises(HeapError, match="already tracing"):
+            engine("tracemalloc", tmp_path).start()
+    finally:
+        tracemalloc.stop()
