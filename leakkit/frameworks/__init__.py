@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from leakkit.probes import Probe
+from leakkit.probes import Kind, Probe, Quantity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from leakkit.series import Series
+
+#: Third parties add an adapter in this entry-point group: a name, and a ``Framework`` subclass.
+GROUP = "leakkit.frameworks"
+
+TRACES = Quantity("traces", "traces", Kind.COUNTER)
+LIVE_TENSORS = Quantity("live_tensors", "tensors", Kind.COUNTER)
+LIVE_TENSOR_BYTES = Quantity("live_tensor_bytes", "B", Kind.EXACT)
 
 
 @dataclass(frozen=True)
@@ -27,6 +46,67 @@ class Device:
     model: str = ""
 
 
+@dataclass(frozen=True)
+class DeviceMemory:
+    """What a framework's allocator says of one device, in bytes; ``None`` where it does not say.
+
+    Args:
+        allocated: handed out to tensors now; this is what a leak raises.
+        peak: the most that was handed out since the last reset.
+        reserved: taken from the driver, handed out or cached.
+        rounding: the allocator hands out multiples of this.
+    """
+
+    allocated: int
+    peak: int | None = None
+    reserved: int | None = None
+    rounding: int = 1
+
+
+@dataclass(frozen=True)
+class OwnGrowth:
+    """Growth that is the framework's own: no change to the step would end it.
+
+    Args:
+        name: the series name that a limit is set for, e.g. ``tf_own_bytes``.
+        explains: the series that holds these bytes, e.g. ``native_heap``.
+        values: shape ``(steps,)``, bytes kept by the framework up to each boundary, cumulative
+            from 0 before the first step: subtract them from ``explains`` to see the user's share.
+        version: the framework and version that this was measured on.
+        sentence: for the report.
+    """
+
+    name: str
+    explains: str
+    values: NDArray[np.float64]
+    version: str
+    sentence: str
+
+    @property
+    def per_step(self) -> float:
+        """Bytes a step, on average."""
+        return float(self.values[-1]) / len(self.values) if len(self.values) else 0.0
+
+
+class CacheAudit(ABC):
+    """Measures which of a framework's caches grows, by emptying them around some steps.
+
+    Driven once, after the measurement, and only when a run grows: ``begin()``, ``boundary()``
+    after each step, then ``end()``. Emptying a cache changes how the next step runs (kernels are
+    made again, stateful kernels start anew), so this never happens while anything is measured.
+    """
+
+    def begin(self) -> None:  # noqa: B027 - optional
+        """Empty the caches."""
+
+    def boundary(self) -> None:  # noqa: B027 - optional
+        """A step has ended."""
+
+    def end(self) -> Mapping[str, float]:
+        """Growth of each cache in bytes per step; empty where too few steps were seen."""
+        return {}
+
+
 class Framework(ABC):
     """What leakkit needs from a framework. Every method has a harmless default."""
 
@@ -38,7 +118,7 @@ class Framework(ABC):
         return {}
 
     def devices(self) -> Sequence[Device]:
-        """The devices that this framework sees."""
+        """The devices that this framework sees; does not take their memory."""
         return ()
 
     def synchronize(self, result: Any) -> None:
@@ -47,3 +127,104 @@ class Framework(ABC):
     def probes(self) -> Sequence[Probe]:
         """New probes: live tensors, traces, device memory, the framework's own registries."""
         return ()
+
+    def notes(self) -> list[str]:
+        """What is not measured, or stands in for what is not, and why; one sentence each."""
+        return []
+
+    def memory(self, device: Device) -> DeviceMemory | None:
+        """What the framework's allocator says of ``device``; ``None`` where it has no count."""
+        return None
+
+    def reset_peak(self, device: Device) -> None:
+        """Start the peak of ``memory(device)`` anew, where the framework can."""
+
+    def on(self, device: Device) -> AbstractContextManager[Any]:
+        """Place what is made inside the ``with`` block on ``device``."""
+        return nullcontext()
+
+    def allocate(self, device: Device, nbytes: int) -> Any:
+        """An array of ``nbytes`` bytes on ``device``, ready; ``None`` where that is not possible.
+
+        ``leakkit doctor`` plants its known leak with it.
+        """
+        return None
+
+    def own_growth(self, series: Mapping[str, Series]) -> Sequence[OwnGrowth]:
+        """Which part of the growth in ``series`` is the framework's own."""
+        return ()
+
+    def audit(self) -> CacheAudit | None:
+        """A new audit of the framework's caches, or ``None`` where it has none to empty."""
+        return None
+
+    def snapshot(self, folder: Path) -> list[Path]:
+        """Save what the framework knows of its allocations; returns the files written."""
+        return []
+
+
+_BUILT_IN = {
+    "tensorflow": ("leakkit.frameworks.tensorflow", "TensorFlow"),
+    "jax": ("leakkit.frameworks.jax", "Jax"),
+    "torch": ("leakkit.frameworks.torch", "Torch"),
+}
+
+
+def active() -> list[Framework]:
+    """One new adapter for each framework that this process has imported.
+
+    Looks at ``sys.modules`` only, so it imports no framework. Ask after the warm-up: a step may
+    import its framework when it first runs.
+    """
+    return [adapter() for adapter in _adapters() if adapter.module in sys.modules]
+
+
+def _adapters() -> list[Callable[[], Framework] | Any]:
+    built_in = [
+        getattr(import_module(path), name)
+        for module, (path, name) in _BUILT_IN.items()
+        if module in sys.modules
+    ]
+    return built_in + [_load(point) for point in _third_party()]
+
+
+@cache
+def _third_party() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))
+
+
+def _load(point: EntryPoint) -> type[Framework]:
+    adapter = point.load()
+    if not (isinstance(adapter, type) and issubclass(adapter, Framework)):
+        raise TypeError(
+            f"entry point {point.name!r} of group {GROUP!r} is no leakkit.frameworks.Framework: "
+            f"{point.value}"
+        )
+    return cast("type[Framework]", adapter)
+
+
+def probes(frameworks: Sequence[Framework]) -> list[Probe]:
+    """The probes of all frameworks; quantities that several of them count are summed."""
+    from leakkit.frameworks.combined import combine
+
+    return combine([probe for framework in frameworks for probe in framework.probes()])
+
+
+from leakkit.frameworks.devices import DeviceMissing, find_devices, on  # noqa: E402
+
+__all__ = [
+    "GROUP",
+    "LIVE_TENSORS",
+    "LIVE_TENSOR_BYTES",
+    "TRACES",
+    "CacheAudit",
+    "Device",
+    "DeviceMemory",
+    "DeviceMissing",
+    "Framework",
+    "OwnGrowth",
+    "active",
+    "find_devices",
+    "on",
+    "probes",
+]

@@ -1,0 +1,80 @@
+"""Which device a test asked for, and how to put a step on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leakkit.frameworks import Device, Framework
+
+_SPEC = re.compile(r"(cpu|gpu|tpu)(?::(\d+))?|all", re.IGNORECASE)
+
+
+class DeviceMissing(Exception):
+    """A device that was asked for is not there; the text is one line and says why."""
+
+
+def find_devices(spec: str, frameworks: Sequence[Framework] | None = None) -> list[Device]:
+    """The devices that ``spec`` names, each once.
+
+    Args:
+        spec: ``cpu``, ``gpu``, ``gpu:1``, ``tpu`` or ``all``; without a number, the first of its
+            kind.
+        frameworks: adapters to ask; by default those of the frameworks imported by now.
+
+    Raises:
+        ValueError: ``spec`` is none of these.
+        DeviceMissing: no framework sees such a device.
+    """
+    match = _SPEC.fullmatch(spec.strip())
+    if match is None:
+        raise ValueError(f"device {spec!r} is none of cpu, gpu, gpu:1, tpu, all")
+    seen = _seen(frameworks)
+    kind, number = (match[1] or "").lower(), match[2]
+    if not kind:
+        return seen
+    name = f"{kind.upper()}:{int(number or 0)}"
+    found = [device for device in seen if device.name == name]
+    if not found:
+        raise DeviceMissing(_reason(name, seen, frameworks))
+    return found
+
+
+def _seen(frameworks: Sequence[Framework] | None) -> list[Device]:
+    from leakkit.frameworks import Device, active
+
+    devices = {"CPU:0": Device("CPU:0", "cpu")}  # there without any framework
+    for framework in active() if frameworks is None else frameworks:
+        for device in framework.devices():
+            known = devices.get(device.name)
+            if known is None or (known.total_bytes is None and device.total_bytes is not None):
+                devices[device.name] = device
+    return list(devices.values())
+
+
+def _reason(name: str, seen: Sequence[Device], frameworks: Sequence[Framework] | None) -> str:
+    from leakkit.frameworks import active
+
+    asked = [f.name for f in (active() if frameworks is None else frameworks)]
+    who = " and ".join(asked) if asked else "no framework is imported yet, so only the CPU is seen;"
+    verb = "see" if len(asked) > 1 else "sees"
+    there = ", ".join(device.name for device in seen)
+    return f"{name} is not there: {who} {verb} {there}" if asked else f"{name}: {who} seen: {there}"
+
+
+@contextmanager
+def on(device: Device, frameworks: Sequence[Framework] | None = None) -> Iterator[None]:
+    """Place what every active framework makes inside the ``with`` block on ``device``.
+
+    A framework that does not see the device is left as it is.
+    """
+    from leakkit.frameworks import active
+
+    with ExitStack() as stack:
+        for framework in active() if frameworks is None else frameworks:
+            if any(d.name == device.name for d in framework.devices()):
+                stack.enter_context(framework.on(device))
+        yield
