@@ -1,7 +1,7 @@
 """Trials that must build their own model never call clear_session(), so names never come again.
 
 Where each trial really is another model, the names can at least be used again: clear_session()
-sets the counters back, and equal names share their kernels.
+sets the counters back and empties the cache of kernels.
 """
 
 import keras
@@ -18,7 +18,8 @@ SCENARIO = Scenario(
     diagnosis="clear-session-missing",
     symptom="An architecture search leaks with the number of trials, each with its own model.",
     cause="Keras numbers layers and variables through the whole process; each new name is a "
-    "kernel that the eager runtime never drops.",
+    "kernel that the eager runtime never drops. clear_session() sets the counters back and "
+    "empties the kernel cache; TensorFlow itself keeps some 0.9 KB for kernels made again.",
     remedy="keras.backend.clear_session() before each model. It frees no graph that fit() has "
     "registered: with training in the trial, use a process for each.",
     reports=(
@@ -28,6 +29,7 @@ SCENARIO = Scenario(
     ),
     seen_on="Keras 1 to 3.15",
     leaks_on={"keras": ">=3", "tensorflow": ">=2.16"},
+    accepts={"native_heap": "2 KiB"},
 )
 
 

@@ -13,7 +13,7 @@ SCENARIO = Scenario(
     family="variables",
     needs=("tensorflow",),
     grows=("live_objects", "native_heap"),
-    rate="one head and its momentum a step: two variables, some 10 KB",
+    rate="one head and its momentum a step: two variables, some 7 KB",
     diagnosis="slot-variables",
     symptom="Continual or meta-learning leaks with the number of tasks; the model itself has a "
     "constant size.",

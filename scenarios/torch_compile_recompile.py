@@ -14,7 +14,7 @@ SCENARIO = Scenario(
     family="tracing",
     needs=("torch",),
     grows=("traces", "python_heap"),
-    rate="one compilation a step",
+    rate="one compiled variant a step: some 26 KB and 360 objects",
     diagnosis="torch-compile-recompile",
     symptom="'recompile_limit reached' was silenced by a larger limit; now steps are slow and "
     "memory climbs.",
