@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from leakkit.frameworks import Framework
+from leakkit.frameworks import probes as framework_probes
 from leakkit.probes import Probe, Unavailable
 from leakkit.probes.blocks import PythonBlocks
 from leakkit.probes.children import Children
@@ -16,17 +17,18 @@ from leakkit.probes.heap import NativeHeap
 from leakkit.probes.objects import LiveObjects
 from leakkit.probes.rss import Rss
 from leakkit.probes.threads import Threads
+from leakkit.settings import SettingsError
 
 GROUP = "leakkit.probes"
 
 
-class UnknownProbe(ValueError):
+class UnknownProbe(SettingsError):
     """A probe was asked for that there is not; the text names those that there are."""
 
 
 def make_probes(
     wanted: Sequence[str] | None,
-    frameworks: Iterable[Framework],
+    frameworks: Sequence[Framework],
     folders: Iterable[Path],
     recording: Path,
 ) -> tuple[list[Probe], list[str]]:
@@ -55,7 +57,7 @@ def make_probes(
             probes.append(make())
         except Unavailable as reason:
             notes.append(str(reason))
-    probes += [probe for framework in frameworks for probe in framework.probes()]
+    probes += framework_probes(frameworks)
     return (probes if wanted is None else _chosen(probes, wanted)), notes
 
 

@@ -1,0 +1,261 @@
+"""The recorder: phases, short loops, steps that raise, runs that are killed."""
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from leakkit.check import Check, StepError
+from leakkit.recording import Recording
+from leakkit.result import LeakError
+from leakkit.settings import Settings
+from leakkit.trend import Verdict
+
+QUICK = {"steps": 24, "max_steps": 48, "warmup": 5, "heap": "off"}
+
+
+def check(tmp_path, **settings):
+    return Check(Settings(directory=tmp_path / "recording", **{**QUICK, **settings}))
+
+
+def test_a_step_that_keeps_nothing_is_flat_after_the_first_look(tmp_path):
+    calls = []
+    result = check(tmp_path).run(lambda: calls.append(None) or calls.clear())
+    assert result.verdict is Verdict.FLAT
+    assert len(result.recording.watch["latency"]) == QUICK["steps"]
+
+
+def test_a_step_that_keeps_objects_grows(tmp_path):
+    kept = []
+    result = check(tmp_path).run(lambda: kept.append([]))
+    assert result.verdict is Verdict.GROWS
+    found = result.findings["live_objects"].trend
+    assert found.verdict is Verdict.GROWS
+    assert found.slope == pytest.approx(1.0)
+    assert found.steps == QUICK["max_steps"]
+
+
+def test_calling_the_check_raises_the_report(tmp_path):
+    kept = []
+    with pytest.raises(LeakError, match="objects alive") as caught:
+        check(tmp_path)(lambda: kept.append([]))
+    assert caught.value.result.verdict is Verdict.GROWS
+
+
+def test_both_passes_extend_and_the_trace_is_exact(tmp_path):
+    kept = [None] * 1000
+
+    def step(index):
+        kept[index] = bytes(64)
+
+    result = check(tmp_path, heap="memray").run(step)
+    trend = result.findings["python_heap"].trend
+    assert trend.steps == QUICK["max_steps"]
+    assert trend.slope == sys.getsizeof(bytes(64))
+
+
+def test_a_step_may_take_its_index_and_arguments(tmp_path):
+    seen = []
+    check(tmp_path).run(
+        lambda index, scale, shift=0: seen.append(index * scale + shift), 2, shift=1
+    )
+    assert seen[:3] == [1, 3, 5]
+
+
+def test_arguments_that_fit_leave_no_room_for_an_index(tmp_path):
+    seen = set()
+    check(tmp_path).run(lambda scale: seen.add(scale), 7)
+    assert seen == {7}
+
+
+@pytest.mark.parametrize("step", [3, None, "train"])
+def test_what_is_no_step_is_refused(tmp_path, step):
+    with pytest.raises(StepError, match="must be callable"):
+        check(tmp_path)(step)
+
+
+def test_a_step_that_cannot_be_called_so_says_why(tmp_path):
+    with pytest.raises(StepError, match="missing a required argument: 'c'"):
+        check(tmp_path)(lambda a, b, c: None)
+
+
+def test_an_exception_reaches_the_user_unchanged_and_nothing_stays_changed(tmp_path):
+    error = ValueError("mine")
+
+    def step(index):
+        if index == 40:  # in the trace pass
+            raise error
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        check(tmp_path, heap="memray").run(step)
+    assert caught.value is error
+    assert gc.get_freeze_count() == 0
+    kept = Recording.load(tmp_path / "recording")
+    assert len(kept.watch["latency"]) == 24
+    assert kept.cut
+    # memray is stopped: another tracker can start
+    assert check(tmp_path / "again", heap="memray").run(lambda: None).verdict is Verdict.FLAT
+
+
+def test_the_garbage_of_each_step_is_counted_and_is_no_leak(tmp_path):
+    def step():
+        cycle = []
+        cycle.append(cycle)
+
+    result = check(tmp_path).run(step)
+    assert result.findings["garbage"].trend.slope == pytest.approx(1.0)
+    assert not result.findings["garbage"].decides
+    assert result.verdict is Verdict.FLAT
+
+
+def test_garbage_is_a_leak_where_the_collector_is_off(tmp_path):
+    def step():
+        cycle = []
+        cycle.append(cycle)
+
+    gc.disable()
+    try:
+        result = check(tmp_path).run(step)
+    finally:
+        gc.enable()
+    assert result.findings["garbage"].decides
+    assert result.verdict is Verdict.GROWS
+
+
+def test_a_loop_is_measured_as_a_step_is(tmp_path):
+    kept = []
+    with pytest.raises(LeakError):
+        for batch in check(tmp_path).steps(iter(range(10_000))):
+            kept.append([batch])
+    assert 24 < len(kept) < 1000
+
+
+def test_a_loop_that_is_left_early_is_judged_by_what_it_has(tmp_path):
+    kept, loop = [], check(tmp_path)
+    for batch in loop.steps(iter(range(10_000))):
+        kept.append([batch])
+        if batch == 40:
+            break
+    result = loop.finish()
+    assert "steps before" in result.notes[0]
+    assert result.verdict is Verdict.GROWS
+
+
+def test_a_loop_too_short_to_say_is_undecided_and_says_how_short(tmp_path):
+    loop = check(tmp_path)
+    for _ in loop.steps(iter(range(7))):
+        pass
+    result = loop.finish()
+    assert result.verdict is Verdict.UNDECIDED
+    assert result.notes[0].startswith("the loop ended 22 steps before the watch pass")
+
+
+def test_a_loop_of_known_length_shares_its_steps_between_the_passes(tmp_path):
+    loop = check(tmp_path, heap="memray", steps=120, max_steps=480, warmup=20)
+    for _ in loop.steps(range(80)):
+        pass
+    result = loop.finish()
+    assert len(result.recording.watch["latency"]) == 40
+    assert len(result.recording.trace["python_heap"]) >= 20
+
+
+def test_a_check_runs_once(tmp_path):
+    used = check(tmp_path)
+    used.run(lambda: None)
+    with pytest.raises(RuntimeError, match="one check for each step"):
+        used.run(lambda: None)
+
+
+def test_a_slow_step_takes_fewer_steps(tmp_path):
+    """The time budget, not the step count, ends a slow run; it is still judged."""
+    import time
+
+    result = check(tmp_path, steps=400, max_steps=400, max_seconds=1.5).run(
+        lambda: time.sleep(0.02)
+    )
+    assert 12 <= len(result.recording.watch["latency"]) < 100
+    assert result.verdict is Verdict.FLAT
+
+
+KILLED = """
+    import os, signal
+    from leakkit.check import Check
+    from leakkit.settings import Settings
+
+    def step(index):
+        if index == {last}:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Check(Settings(steps=30, warmup=5, directory={folder!r}))(step)
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "watched", "traced"), [(5, 0, 0), (6, 1, 0), (25, 20, 0), (45, 30, 10)]
+)
+def test_a_killed_run_shows_every_finished_step(tmp_path, last, watched, traced):
+    folder = str(tmp_path / "killed")
+    code = textwrap.dedent(KILLED.format(last=last, folder=folder))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    recording = Recording.load(folder)
+    assert recording.cut
+    assert len(recording.watch["latency"]) == watched
+    assert len(recording.trace.get("garbage", ())) == traced
+
+
+def test_the_recording_describes_its_run(tmp_path):
+    result = check(tmp_path).run(lambda: None)
+    meta = json.loads((result.recording.path / "meta.json").read_text())
+    assert meta["environment"]["python"] == sys.version.split()[0]
+    assert meta["environment"]["packages"]["memray"]
+    assert meta["settings"]["steps"] == QUICK["steps"]
+    assert meta["finished"] is True
+
+
+def test_files_left_behind_grow(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+
+    def step(index):
+        (folder / f"{index}.txt").write_text("x" * 100)
+
+    result = check(tmp_path).run(step)
+    assert result.findings["files"].trend.slope == pytest.approx(1.0)
+    assert result.findings["file_bytes"].trend.slope == pytest.approx(100.0)
+
+
+def test_a_log_held_open_grows(tmp_path):
+    with (tmp_path / "train.log").open("w") as log:
+
+        def step():
+            log.write("x" * 99 + "\n")
+            log.flush()
+
+        result = check(tmp_path).run(step)
+    assert result.findings["file_bytes"].trend.slope == pytest.approx(100.0)
+
+
+def test_descriptors_and_threads_grow(tmp_path):
+    import threading
+
+    held, stop = [], threading.Event()
+
+    def step():
+        held.append(os.open(os.devnull, os.O_RDONLY))
+        threading.Thread(target=stop.wait, daemon=True).start()
+
+    try:
+        result = check(tmp_path).run(step)
+    finally:
+        stop.set()
+        for number in held:
+            os.close(number)
+    for name in ("fds", "threads"):
+        assert result.findings[name].trend.verdict is Verdict.GROWS
+        assert result.findings[name].trend.slope == pytest.approx(1.0)
