@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from leakkit.probes import Kind, Probe, Quantity
 
@@ -68,27 +68,29 @@ class OwnGrowth:
     """Growth that is the framework's own: no change to the step would end it.
 
     Args:
-        name: the series name that a limit is set for, e.g. ``tf_own_bytes``.
-        explains: the series that holds these bytes, e.g. ``native_heap``.
-        values: shape ``(steps,)``, bytes kept by the framework up to each boundary, cumulative
-            from 0 before the first step: subtract them from ``explains`` to see the user's share.
-        version: the framework and version that this was measured on.
+        name: the series that counts it, and that a limit can be set for, e.g. ``tf_own_bytes``.
+        explains: the series that these bytes are part of, e.g. ``native_heap``.
+        measured: the pass that ``values`` are to be taken from ``explains`` in.
+        values: shape ``(steps,)``, bytes kept up to each boundary of the watch pass; an upper
+            bound.
+        version: the framework and its version.
         sentence: for the report.
     """
 
     name: str
     explains: str
+    measured: str
     values: NDArray[np.float64]
     version: str
     sentence: str
 
     @property
     def per_step(self) -> float:
-        """Bytes a step, on average."""
-        return float(self.values[-1]) / len(self.values) if len(self.values) else 0.0
+        """Bytes a step, on average over the steps after the first."""
+        return float(self.values[-1] - self.values[0]) / max(1, len(self.values) - 1)
 
 
-class CacheAudit(ABC):
+class CacheAudit:
     """Measures which of a framework's caches grows, by emptying them around some steps.
 
     Driven once, after the measurement, and only when a run grows: ``begin()``, ``boundary()``
@@ -96,10 +98,10 @@ class CacheAudit(ABC):
     made again, stateful kernels start anew), so this never happens while anything is measured.
     """
 
-    def begin(self) -> None:  # noqa: B027 - optional
+    def begin(self) -> None:
         """Empty the caches."""
 
-    def boundary(self) -> None:  # noqa: B027 - optional
+    def boundary(self) -> None:
         """A step has ended."""
 
     def end(self) -> Mapping[str, float]:
@@ -121,7 +123,7 @@ class Framework(ABC):
         """The devices that this framework sees; does not take their memory."""
         return ()
 
-    def synchronize(self, result: Any) -> None:
+    def synchronize(self, result: Any) -> None:  # noqa: B027 - optional
         """Wait until the device has done what the step started; ``result`` is what it returned."""
 
     def probes(self) -> Sequence[Probe]:
@@ -136,7 +138,7 @@ class Framework(ABC):
         """What the framework's allocator says of ``device``; ``None`` where it has no count."""
         return None
 
-    def reset_peak(self, device: Device) -> None:
+    def reset_peak(self, device: Device) -> None:  # noqa: B027 - optional
         """Start the peak of ``memory(device)`` anew, where the framework can."""
 
     def on(self, device: Device) -> AbstractContextManager[Any]:
@@ -150,8 +152,8 @@ class Framework(ABC):
         """
         return None
 
-    def own_growth(self, series: Mapping[str, Series]) -> Sequence[OwnGrowth]:
-        """Which part of the growth in ``series`` is the framework's own."""
+    def own_growth(self, watch: Mapping[str, Series]) -> Sequence[OwnGrowth]:
+        """Which growth is the framework's own, from the series of the watch pass."""
         return ()
 
     def audit(self) -> CacheAudit | None:
@@ -179,8 +181,8 @@ def active() -> list[Framework]:
     return [adapter() for adapter in _adapters() if adapter.module in sys.modules]
 
 
-def _adapters() -> list[Callable[[], Framework] | Any]:
-    built_in = [
+def _adapters() -> list[type[Framework]]:
+    built_in: list[type[Framework]] = [
         getattr(import_module(path), name)
         for module, (path, name) in _BUILT_IN.items()
         if module in sys.modules
@@ -200,7 +202,7 @@ def _load(point: EntryPoint) -> type[Framework]:
             f"entry point {point.name!r} of group {GROUP!r} is no leakkit.frameworks.Framework: "
             f"{point.value}"
         )
-    return cast("type[Framework]", adapter)
+    return adapter
 
 
 def probes(frameworks: Sequence[Framework]) -> list[Probe]:
@@ -211,6 +213,7 @@ def probes(frameworks: Sequence[Framework]) -> list[Probe]:
 
 
 from leakkit.frameworks.devices import DeviceMissing, find_devices, on  # noqa: E402
+from leakkit.frameworks.own import users_share  # noqa: E402
 
 __all__ = [
     "GROUP",
@@ -227,4 +230,5 @@ __all__ = [
     "find_devices",
     "on",
     "probes",
+    "users_share",
 ]

@@ -17,6 +17,7 @@ class Combined(Probe):
 
     def __init__(self, probes: Sequence[Probe]) -> None:
         self._probes = probes
+        self.traced = any(probe.traced for probe in probes)
         names: dict[str, Quantity] = {}
         for quantity in (q for probe in probes for q in probe.quantities):
             names.setdefault(quantity.name, quantity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,10 +177,8 @@ def _all_devices() -> list[Any]:
     jax = _jax()
     devices = list(jax.local_devices())
     if all(device.platform != "cpu" for device in devices):
-        try:
+        with suppress(RuntimeError):  # JAX_PLATFORMS may leave the CPU out
             devices += jax.local_devices(backend="cpu")
-        except RuntimeError:  # JAX_PLATFORMS leaves the CPU out
-            pass
     return devices
 
 

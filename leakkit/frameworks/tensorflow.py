@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from leakkit.frameworks import (
 )
 from leakkit.frameworks.counted import CallCounter
 from leakkit.frameworks.memory import DeviceMemoryProbe
+from leakkit.frameworks.tensorflow_own import NAME_BESIDE, OwnBytes, own_growth
 from leakkit.probes import Kind, Probe, Quantity, Unavailable
 
 if TYPE_CHECKING:
@@ -27,15 +28,11 @@ if TYPE_CHECKING:
 
 LIVE_ITERATORS = Quantity("tf_iterators", "iterators", Kind.COUNTER, advisory=True)
 DATA_TRACES = Quantity("tf_data_traces", "traces", Kind.COUNTER, advisory=True)
-ITERATORS_MADE = Quantity("tf_iterators_made", "iterators", Kind.COUNTER, advisory=True)
-ITERATORS_ENDED = Quantity("tf_iterators_ended", "iterators", Kind.COUNTER, advisory=True)
-DATASETS_MADE = Quantity("tf_datasets_made", "datasets", Kind.COUNTER, advisory=True)
 GRADIENTS = Quantity("tf_gradient_registry", "gradients", Kind.COUNTER, advisory=True)
 FUNCTIONS = Quantity("tf_function_cache", "functions", Kind.COUNTER, advisory=True)
 FUNCTION_NAMES = Quantity("tf_function_names", "names", Kind.COUNTER, advisory=True)
 
 _ITERATOR_MODULE = "tensorflow.python.data.ops.iterator_ops"
-_DATASET_MODULE = "tensorflow.python.data.ops.dataset_ops"
 _MAP_FUNCTION_MODULE = "tensorflow.python.data.ops.structured_function"
 _ATOMIC_MODULE = "tensorflow.python.eager.polymorphic_function.atomic_function"
 _CONTEXT_MODULE = "tensorflow.python.eager.context"
@@ -83,12 +80,15 @@ class TensorFlow(Framework):
             _tf().test.experimental.sync_devices()
 
     def probes(self) -> Sequence[Probe]:
-        """Graphs, live tensors, registries, tf.data events, and device memory."""
+        """Graphs, live tensors, registries, TensorFlow's own growth, and device memory."""
         self._missing = []
-        made = [self._try(kind) for kind in (Graphs, LiveTensors, Registries, DataEvents)]
+        graphs = self._try(Graphs)
+        made = [graphs, *(self._try(kind) for kind in (LiveTensors, Registries))]
+        if isinstance(graphs, Graphs):
+            made.append(self._try(lambda: OwnBytes(graphs)))
         return [probe for probe in [*made, *self._device_probes()] if probe is not None]
 
-    def _try(self, kind: type[Probe]) -> Probe | None:
+    def _try(self, kind: Callable[[], Probe]) -> Probe | None:
         try:
             return kind()
         except Unavailable as error:
@@ -140,11 +140,9 @@ class TensorFlow(Framework):
         self.synchronize(tensor)
         return tensor
 
-    def own_growth(self, series: Mapping[str, Series]) -> Sequence[OwnGrowth]:
+    def own_growth(self, watch: Mapping[str, Series]) -> Sequence[OwnGrowth]:
         """What tf.data keeps for each iterator, dataset and map function that came and went."""
-        from leakkit.frameworks.tensorflow_own import own_growth
-
-        return own_growth(series, _tf().__version__)
+        return own_growth(watch, _tf().__version__)
 
     def audit(self) -> CacheAudit | None:
         """An audit of the eager kernel cache and the eager scalar cache."""
@@ -164,6 +162,7 @@ class Graphs(Probe):
     """
 
     quantities = (TRACES, DATA_TRACES)
+    traced = True
 
     def __init__(self) -> None:
         graph = getattr(getattr(_tf(), "__internal__", None), "FuncGraph", None)
@@ -171,6 +170,7 @@ class Graphs(Probe):
             raise Unavailable("graphs are not counted: tf.__internal__.FuncGraph has moved")
         self._for_data = 0
         self._seen = 0
+        self.data_name_bytes = 0  # that the names of all map functions traced take
         self._counter = CallCounter(graph, "__init__", when=self._counts)
 
     def _counts(self, graph: Any) -> bool:
@@ -178,6 +178,7 @@ class Graphs(Probe):
             return False
         if _called_from(_MAP_FUNCTION_MODULE):
             self._for_data += 1
+            self.data_name_bytes += len(graph.name) + NAME_BESIDE
             return False
         return True
 
@@ -204,9 +205,10 @@ class LiveTensors(Probe):
 
     def __init__(self) -> None:
         tf = _tf()
-        self._tensor = getattr(getattr(tf, "__internal__", None), "EagerTensor", None)
-        if self._tensor is None or not hasattr(self._tensor, "_num_elements"):
+        tensor = getattr(getattr(tf, "__internal__", None), "EagerTensor", None)
+        if tensor is None or not hasattr(tensor, "_num_elements"):
             raise Unavailable("live tensors are not counted: EagerTensor has moved")
+        self._tensor: type = tensor
         module = sys.modules.get(_ITERATOR_MODULE)
         self._iterator = getattr(module, "OwnedIterator", None)
         dtypes = {value for value in vars(tf.dtypes).values() if isinstance(value, tf.DType)}
@@ -261,41 +263,6 @@ class Registries(Probe):
         if self._names is not None:
             values.append(len(self._names))
         return values
-
-
-class DataEvents(Probe):
-    """What tf.data did in each step: iterators made, iterators run to their end, datasets made.
-
-    These are events, not growth: a loop over a dataset makes one iterator a step, for ever. They
-    are counted since tf.data keeps a little for each, see ``own_growth``.
-    """
-
-    quantities = (ITERATORS_MADE, ITERATORS_ENDED, DATASETS_MADE)
-
-    def __init__(self) -> None:
-        iterator = getattr(sys.modules.get(_ITERATOR_MODULE), "OwnedIterator", None)
-        dataset = getattr(sys.modules.get(_DATASET_MODULE), "DatasetV2", None)
-        if iterator is None or dataset is None or "_next_internal" not in vars(iterator):
-            raise Unavailable("tf.data's iterators have moved: its own growth is not counted")
-        end = _tf().errors.OutOfRangeError
-        self._counters = (
-            CallCounter(iterator, "__init__"),
-            CallCounter(iterator, "_next_internal", error=end),
-            CallCounter(dataset, "__init__"),
-        )
-        self._before = [0, 0, 0]
-
-    def read(self) -> Sequence[float]:
-        """Events since the last read."""
-        now = [counter.total for counter in self._counters]
-        new = [a - b for a, b in zip(now, self._before, strict=True)]
-        self._before = now
-        return new
-
-    def close(self) -> None:
-        """Count no more."""
-        for counter in self._counters:
-            counter.close()
 
 
 def _tf() -> Any:

@@ -3,7 +3,7 @@
 Found with native stacks in TensorFlow 2.21 (`docs/devices.md` has the measurements):
 
 - an eager iterator that runs to its end leaves the rendezvous that its last error aborted:
-  208 + 96 + 88 + 80 + 48 bytes. One that is dropped before its end leaves nothing of these.
+  208 + 96 + 88 + 80 + 48 bytes. One that is dropped before its end leaves none of these.
 - every iterator names two cells of tf.data's monitoring after its model's address, and they
   are never removed: 104 + 80 + 32 + 24 bytes, unless the address has been used before.
 - every dataset operation leaves an empty statistics publisher: 8 bytes.
@@ -14,86 +14,103 @@ malloc adds to each block, so the process' in-use bytes rise by more than the by
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from leakkit.frameworks import OwnGrowth
+from leakkit.frameworks.counted import CallCounter
+from leakkit.probes import Kind, Probe, Quantity, Unavailable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from leakkit.series import Series
 
-NAME = "tf_own_bytes"
-PYTHON_NAME = "tf_own_python_bytes"
+ASKED = Quantity("tf_own_bytes", "B", Kind.EXACT, advisory=True)
+TAKEN = Quantity("tf_own_heap_bytes", "B", Kind.EXACT, advisory=True)
+PYTHON = Quantity("tf_own_python_bytes", "B", Kind.EXACT, advisory=True)
 
 _ENDED = (208, 96, 88, 80, 48)
 _MADE = (104, 80, 32, 24)
 _DATASET = (8,)
-# bytes object: 33, and a name such as __inference_Dataset_map_MapDataset_1234567
-_MAP_FUNCTION = 33 + 63
+# Beside the graph's name: a bytes object, "__inference_", "_", and a number of up to 7 digits.
+NAME_BESIDE = 33 + 12 + 1 + 7
 
 
-def own_growth(series: Mapping[str, Series], version: str) -> Sequence[OwnGrowth]:
-    """The native and the Python bytes that tf.data kept, from the events of each step.
+class _Graphs(Protocol):
+    data_name_bytes: int
+
+
+class OwnBytes(Probe):
+    """Bytes that TensorFlow has kept for itself since the probe was made; an upper bound.
+
+    ``tf_own_bytes`` are the native bytes asked of malloc, as the trace pass counts them,
+    ``tf_own_heap_bytes`` what glibc takes for them, as the watch pass reads it, and
+    ``tf_own_python_bytes`` those in the Python heap.
+
+    Raises:
+        Unavailable: this TensorFlow has its iterators elsewhere.
+    """
+
+    quantities = (ASKED, TAKEN, PYTHON)
+
+    def __init__(self, graphs: _Graphs) -> None:
+        iterator = _find("iterator_ops", "OwnedIterator", "_create_iterator", "_next_internal")
+        dataset = _find("dataset_ops", "DatasetV2", "__init__")
+        self._graphs, self._names_before = graphs, graphs.data_name_bytes
+        end = sys.modules["tensorflow"].errors.OutOfRangeError
+        self._counters = (
+            (CallCounter(iterator, "_next_internal", error=end), _ENDED),
+            (CallCounter(iterator, "_create_iterator"), _MADE),
+            (CallCounter(dataset, "__init__"), _DATASET),
+        )
+        self._costs = [(c, sum(blocks), _taken(blocks)) for c, blocks in self._counters]
+
+    def read(self) -> Sequence[float]:
+        """Native bytes asked for, native bytes taken, Python bytes; so far."""
+        asked = taken = 0
+        for counter, bytes_asked, bytes_taken in self._costs:
+            asked += counter.total * bytes_asked
+            taken += counter.total * bytes_taken
+        return asked, taken, self._graphs.data_name_bytes - self._names_before
+
+    def close(self) -> None:
+        """Count no more."""
+        for counter, _ in self._counters:
+            counter.close()
+
+
+def own_growth(watch: Mapping[str, Series], version: str) -> Sequence[OwnGrowth]:
+    """What ``OwnBytes`` counted, as growth of ``native_heap`` and ``python_heap``.
 
     Args:
-        series: those of one pass; ``native_heap`` of the trace pass is recognised by the absence
-            of ``rss``, which only the watch pass reads.
+        watch: series of the watch pass.
         version: TensorFlow's version.
-
-    Returns:
-        At most one for ``native_heap`` and one for ``python_heap``; each is an upper bound.
     """
-    if not {"tf_iterators_made", "tf_iterators_ended", "tf_datasets_made"} <= series.keys():
-        return ()
-    rounded = "rss" in series
-    events = (
-        (_events(series, "tf_iterators_ended"), _size(_ENDED, rounded)),
-        (_events(series, "tf_iterators_made"), _size(_MADE, rounded)),
-        (_events(series, "tf_datasets_made"), _size(_DATASET, rounded)),
+    explained = (
+        (ASKED, "native_heap", "trace", "for the tf.data iterators that the step made"),
+        (TAKEN, "native_heap", "watch", "for the tf.data iterators that the step made"),
+        (PYTHON, "python_heap", "trace", "for the tf.data functions that the step traced"),
     )
-    native = sum((count * size for count, size in events), np.zeros(()))
-    made = _events(series, "tf_iterators_made")
-    found = [_native(np.cumsum(native), float(made.mean()), version)] if native.any() else []
-    if "tf_data_traces" in series and (traced := _events(series, "tf_data_traces")).any():
-        found.append(_python(np.cumsum(traced * _MAP_FUNCTION), float(traced.mean()), version))
+    return [
+        _growth(watch[quantity.name], heap, measured, why, f"TensorFlow {version}")
+        for quantity, heap, measured, why in explained
+        if quantity.name in watch and len(watch[quantity.name]) and watch[quantity.name].values[-1]
+    ]
+
+
+def _growth(series: Series, explains: str, measured: str, why: str, version: str) -> OwnGrowth:
+    own = OwnGrowth(series.name, explains, measured, series.values, version, "")
+    sentence = f"{version} keeps up to {own.per_step:,.0f} B a step {why}; not your code."
+    return OwnGrowth(series.name, explains, measured, series.values, version, sentence)
+
+
+def _find(module: str, name: str, *methods: str) -> type:
+    found = getattr(sys.modules.get(f"tensorflow.python.data.ops.{module}"), name, None)
+    if not isinstance(found, type) or not all(method in vars(found) for method in methods):
+        raise Unavailable(f"what tf.data keeps is not counted: {name} has moved")
     return found
 
 
-def _events(series: Mapping[str, Series], name: str) -> NDArray[np.float64]:
-    return np.nan_to_num(series[name].values)
-
-
-def _size(blocks: tuple[int, ...], rounded: bool) -> int:
-    """Bytes asked for, or what glibc takes for them: 8 more, in multiples of 16, at least 32."""
-    if not rounded:
-        return sum(blocks)
+def _taken(blocks: tuple[int, ...]) -> int:
+    """What glibc takes for blocks: 8 bytes more each, in multiples of 16, at least 32."""
     return sum(max(32, (block + 8 + 15) // 16 * 16) for block in blocks)
-
-
-def _native(values: NDArray[np.float64], iterators: float, version: str) -> OwnGrowth:
-    per_step = values[-1] / len(values)
-    return OwnGrowth(
-        NAME,
-        "native_heap",
-        values,
-        f"TensorFlow {version}",
-        f"TensorFlow {version} keeps up to {per_step:,.0f} B a step for its {iterators:g} tf.data "
-        "iterators a step (fit, evaluate and predict make two a call); not your code.",
-    )
-
-
-def _python(values: NDArray[np.float64], traces: float, version: str) -> OwnGrowth:
-    per_step = values[-1] / len(values)
-    return OwnGrowth(
-        PYTHON_NAME,
-        "python_heap",
-        values,
-        f"TensorFlow {version}",
-        f"TensorFlow {version} keeps up to {per_step:,.0f} B a step for the names of {traces:g} "
-        "tf.data functions that it traces a step (each dataset that is built with map or from "
-        "numpy traces its own); not your code.",
-    )
