@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from leakkit.result import Finding
 from leakkit.series import Kind, Series
@@ -38,7 +39,8 @@ class Judgement:
     def look(self, name: str, series: Mapping[str, Series], *, last: bool) -> int:
         """Judge a pass so far; the further steps that it needs."""
         last = last or self.grows  # the run is decided: what remains is to say by how much
-        looked = {key: (s, self._judge(s, final=last)) for key, s in series.items()}
+        steps_own = _without_parts(series)
+        looked = {key: (s, self._judge(s, final=last)) for key, s in steps_own.items()}
         self._passes[name] = looked
         return max((t.more_steps for s, t in looked.values() if self.decides(s)), default=0)
 
@@ -96,6 +98,16 @@ def verdict(findings: Mapping[str, Finding]) -> Verdict:
     if not counted or any(f.trend.verdict is Verdict.UNDECIDED for f in counted):
         return Verdict.UNDECIDED
     return Verdict.FLAT
+
+
+def _without_parts(series: Mapping[str, Series]) -> dict[str, Series]:
+    """The series, with what is not the step's own taken out of those that count it too."""
+    remaining = dict(series)
+    for part in series.values():
+        whole = remaining.get(part.quantity.part_of)
+        if whole is not None:
+            remaining[whole.name] = replace(whole, values=whole.values - part.values)
+    return remaining
 
 
 def _key(finding: Finding, rank: Mapping[tuple[Verdict, str], int]) -> int:

@@ -26,7 +26,7 @@ from leakkit.probes.garbage import QUANTITY as GARBAGE_QUANTITY
 from leakkit.probes.garbage import Garbage
 from leakkit.probes.registry import make_probes
 from leakkit.recording import Recording, Table
-from leakkit.series import Series
+from leakkit.series import Kind, Quantity, Series
 from leakkit.settings import Settings
 from leakkit.suspects.hunt import Hunt
 
@@ -128,7 +128,8 @@ class TracePass(Phase):
         for framework in self._setup.frameworks:
             framework.synchronize(result)
         del result
-        self._table.append([self.boundary()])
+        row = [value for probe in self._setup.traced for value in probe.read()]
+        self._table.append([self.boundary(), *row])
 
     def boundary(self) -> float:
         """Collect, empty the caches, fence; the number of objects collected."""
@@ -162,11 +163,22 @@ class Setup:
         self.probes, self.notes = make_probes(
             settings.probes, self.frameworks, finder.folders(), recording.path
         )
+        self.traced = [probe for probe in self.probes if probe.traced]
         for framework in self.frameworks:
             self.notes += framework.notes()
         self.control = Control(step_seconds)
         self.engine: Engine | None = engine(settings.heap, recording.path, native=settings.native)
         self.clearers = find_clearers()
+        self.own: dict[str, str] = {}  # a sentence for each series that is the framework's own
+
+    def own_growth(self, series: Mapping[str, Series]) -> dict[str, Series]:
+        """What the frameworks themselves keep, as series of their own."""
+        found = {}
+        for own in (o for framework in self.frameworks for o in framework.own_growth(series)):
+            quantity = Quantity(own.name, "B", Kind.EXACT, advisory=True, part_of=own.explains)
+            found[own.name] = Series(quantity, own.values)
+            self.own[own.name] = own.sentence
+        return found
 
     def close(self) -> None:
         """Undo what the probes and the engine did."""
@@ -266,6 +278,7 @@ class Recorder:
         yield from self._watch(setup)
         if setup.engine is not None and not self._ended:
             yield from self._trace(setup, setup.engine)
+        self.notes += setup.own.values()
         self._thaw()
         if self.judge.grows and not self._ended:
             yield from self._hunt(setup)
@@ -299,11 +312,15 @@ class Recorder:
         while steps > 0:
             phase = WatchPass(table, setup, steps, self._until(WATCH_UNTIL))
             yield phase
-            steps = self._more("watch", table.series(), phase, table.filled)
-        self.recording.watch = table.series()
+            series = table.series()
+            own = setup.own_growth(series)
+            steps = self._more("watch", {**series, **own}, phase, table.filled)
+        self.recording.watch = series
+        self.recording.keep("watch", list(own.values()))
 
     def _trace(self, setup: Setup, heap: Engine) -> Iterator[Phase]:
-        table = self.recording.table("trace", [GARBAGE_QUANTITY], self.settings.max_steps)
+        quantities = [GARBAGE_QUANTITY, *(q for probe in setup.traced for q in probe.quantities)]
+        table = self.recording.table("trace", quantities, self.settings.max_steps)
         steps = self._share(2, self.settings.steps)
         while steps > 0:
             phase = TracePass(table, setup, steps, self._until(TRACE_UNTIL))
@@ -311,11 +328,12 @@ class Recorder:
             phase.boundary()
             yield phase
             heap.stop()
-            heap_series = {s.name: s for s in heap.series()}
-            steps = self._more("trace", heap_series, phase, table.filled)
+            found = {s.name: s for s in heap.series()}
+            found |= setup.own_growth({**table.series(), **found})
+            steps = self._more("trace", found, phase, table.filled)
         heap.close()
         self.recording.trace = table.series()
-        self.recording.save_heap(heap.series(), heap.sites())
+        self.recording.keep("trace", list(found.values()), heap.sites())
 
     def _more(self, name: str, series: Mapping[str, Series], phase: Phase, filled: int) -> int:
         """Steps by which a pass goes on after a look."""

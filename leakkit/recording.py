@@ -6,7 +6,8 @@
     watch.npy      one row a step of the watch pass, all columns preallocated
     trace.npy      the same for the trace pass
     heap-00.bin    memray's own files, one for each stretch of the trace pass
-    heap.npz       what was read from them: live bytes per step, and per site
+    watch.npz      series derived from the table of the same name
+    trace.npz      the same, with live bytes per step and site as read from memray's files
 
 Steps are written into memory-mapped arrays, so the kernel keeps every finished step even when
 the process is killed, and no step pays for serialising.
@@ -17,7 +18,8 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
@@ -140,10 +142,7 @@ class Recording:
 
     def table(self, name: str, quantities: Sequence[Quantity], capacity: int) -> Table:
         """A table for the pass ``name``."""
-        self.meta.setdefault("series", {})[name] = [
-            {"name": q.name, "unit": q.unit, "kind": q.kind.value, "advisory": q.advisory}
-            for q in quantities
-        ]
+        self._describe(f"{name}.npy", quantities)
         try:
             self.save_meta()
             return Table(self.path / f"{name}.npy", quantities, capacity)
@@ -158,16 +157,29 @@ class Recording:
         new.write_text(json.dumps(self.meta, indent=1))
         os.replace(new, self.path / "meta.json")
 
-    def save_heap(self, series: Sequence[Series], sites: Sequence[Site]) -> None:
-        """Keep what the heap engine found."""
-        self.trace.update({s.name: s for s in series})
-        self._sites = list(sites)
-        arrays = {s.name: s.values for s in series}
+    def keep(self, name: str, series: Sequence[Series], sites: Sequence[Site] = ()) -> None:
+        """Add series that were derived from the pass ``name``, and the sites found in it."""
+        getattr(self, name).update({s.name: s for s in series})
+        self._sites = list(sites) or self._sites
+        self._describe(f"{name}.npz", [s.quantity for s in series])
+        self.save_meta()
+        arrays: dict[str, NDArray[Any]] = {s.name: s.values for s in series}
         if sites:
             arrays["live"] = np.stack([site.live for site in sites])
             arrays["blocks"] = np.stack([site.blocks for site in sites])
         stacks = [{"allocator": s.allocator, "stack": s.stack, "native": s.native} for s in sites]
-        np.savez(self.path / "heap.npz", **arrays, stacks=np.array(json.dumps(stacks)))
+        arrays["stacks"] = np.array(json.dumps(stacks))
+        np.savez(self.path / f"{name}.npz", allow_pickle=False, **arrays)
+
+    def _describe(self, file: str, quantities: Sequence[Quantity]) -> None:
+        """Note what the columns of a file are."""
+        self.meta.setdefault("series", {})[file] = [
+            {**asdict(q), "kind": q.kind.value} for q in quantities
+        ]
+
+    def _described(self, file: str) -> dict[str, Quantity]:
+        items = self.meta.get("series", {}).get(file, ())
+        return {i["name"]: Quantity(**{**i, "kind": Kind(i["kind"])}) for i in items}
 
     def finish(self) -> None:
         """Mark the recording as complete."""
@@ -182,8 +194,12 @@ class Recording:
         recording.cut = not recording.meta.get("finished", False)
         for name in ("watch", "trace"):
             getattr(recording, name).update(recording._read_table(name))
-        recording._read_heap()
+            recording._read_kept(name)
+        if not recording._kept_heap:
+            recording._reread_heap()
         return recording
+
+    _kept_heap = False  # whether what memray's files say was found beside them
 
     def _read_table(self, name: str) -> dict[str, Series]:
         path = self.path / f"{name}.npy"
@@ -191,43 +207,26 @@ class Recording:
             return {}
         names, rows, whole = _read_rows(path)
         self.cut |= not whole
-        known = {
-            item["name"]: Quantity(item["name"], item["unit"], Kind(item["kind"]), item["advisory"])
-            for item in self.meta.get("series", {}).get(name, ())
-        }
+        known = self._described(path.name)
         # A cut meta.json no longer tells units: the numbers are still worth showing.
         quantities = [known.get(n) or Quantity(n, "?", Kind.NOISY, True) for n in names]
         return _named(quantities, [np.array(rows[:, i]) for i in range(len(names))])
 
-    def _read_heap(self) -> None:
+    def _read_kept(self, name: str) -> None:
+        path = self.path / f"{name}.npz"
         try:
-            with np.load(self.path / "heap.npz", allow_pickle=False) as arrays:
-                stored = {name: arrays[name] for name in arrays.files}
+            with np.load(path, allow_pickle=False) as arrays:
+                stored = {key: arrays[key] for key in arrays.files}
         except FileNotFoundError:
-            self._reread_heap()
             return
         except (OSError, ValueError, EOFError, BadZipFile, zlib.error):
             self.cut = True
-            self._reread_heap()
             return
-        for name in ("python_heap", "native_heap"):
-            if name in stored:
-                self.trace[name] = Series(Quantity(name, "B", Kind.EXACT), stored[name])
-        self._sites = [
-            Site(
-                tuple(Frame(*f) for f in item["stack"]),
-                item["allocator"],
-                live,
-                blocks,
-                tuple(item["native"]),
-            )
-            for item, live, blocks in zip(
-                json.loads(str(stored["stacks"])),
-                stored.get("live", ()),
-                stored.get("blocks", ()),
-                strict=True,
-            )
-        ]
+        kept = self._described(path.name)
+        getattr(self, name).update({n: Series(kept[n], stored[n]) for n in kept})
+        if name == "trace":
+            self._kept_heap = True
+            self._sites = list(_sites(stored))
 
     def _reread_heap(self) -> None:
         """A run that was killed left memray's files unread."""
@@ -242,6 +241,14 @@ class Recording:
             self._sites = trace.sites()
         except (OSError, ValueError, IndexError):  # cut before the first whole record
             self.cut = True
+
+
+def _sites(stored: Mapping[str, NDArray[Any]]) -> Iterator[Site]:
+    described = json.loads(str(stored["stacks"]))
+    levels = stored.get("live", ()), stored.get("blocks", ())
+    for item, live, blocks in zip(described, *levels, strict=True):
+        stack = tuple(Frame(*frame) for frame in item["stack"])
+        yield Site(stack, item["allocator"], live, blocks, tuple(item["native"]))
 
 
 def _length(series: Mapping[str, Series]) -> int:

@@ -27,6 +27,8 @@ class Quantity:
         unit: ``B``, ``s``, or the plural of the thing counted, e.g. ``threads``.
         kind: how it is measured.
         advisory: shown and judged, but never the reason to fail unless a limit is set for it.
+        part_of: name of the series that counts these bytes too; they are not the step's own, so
+            that series is judged by what remains of it.
         grain: a rise by at most this is none, in ``unit``; e.g. some pages for resident memory.
     """
 
@@ -34,6 +36,7 @@ class Quantity:
     unit: str
     kind: Kind
     advisory: bool = False
+    part_of: str = ""
     grain: float = 0.0
 
 

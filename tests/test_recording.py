@@ -51,7 +51,7 @@ def test_heap_and_sites_come_back(tmp_path):
     recording = record(tmp_path / "r")
     levels = np.arange(3.0)
     site = Site((Frame("step", "train.py", 41),), "python", levels, levels * 2, ("malloc",))
-    recording.save_heap([Series(Quantity("python_heap", "B", Kind.EXACT), levels)], [site])
+    recording.keep("trace", [Series(Quantity("python_heap", "B", Kind.EXACT), levels)], [site])
     loaded = Recording.load(tmp_path / "r")
     assert loaded.trace["python_heap"].values.tolist() == [0, 1, 2]
     assert loaded.sites()[0].stack == site.stack
@@ -83,9 +83,9 @@ def test_cut_at_any_byte_it_loads_what_is_complete(tmp_path, file):
 
 def test_a_cut_heap_file_is_no_error(tmp_path):
     recording = record(tmp_path / "r")
-    recording.save_heap([Series(Quantity("python_heap", "B", Kind.EXACT), np.arange(3.0))], [])
+    recording.keep("trace", [Series(Quantity("python_heap", "B", Kind.EXACT), np.arange(3.0))], [])
     recording.finish()
-    heap = recording.path / "heap.npz"
+    heap = recording.path / "trace.npz"
     heap.write_bytes(heap.read_bytes()[:-20])
     loaded = Recording.load(recording.path)
     assert loaded.cut

@@ -22,6 +22,7 @@ class Probe(ABC):
     """
 
     quantities: Sequence[Quantity]
+    traced: bool = False  # read in the trace pass too, where every allocation is slow
 
     @abstractmethod
     def read(self) -> Sequence[float]:

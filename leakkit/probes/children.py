@@ -24,11 +24,9 @@ class Children(Probe):
     def read(self) -> Sequence[float]:
         if _childless():
             return (0, 0)
-        alive = [memory for child in self._descendants() if (memory := _memory(child)) is not None]
+        children = self._process.children(recursive=True)
+        alive = [memory for child in children if (memory := _memory(child)) is not None]
         return (len(alive), sum(alive))
-
-    def _descendants(self) -> list[psutil.Process]:
-        return self._process.children(recursive=True)
 
 
 def _childless() -> bool:
