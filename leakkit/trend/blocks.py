@@ -36,6 +36,7 @@ class Points:
         what: ``blocks of 30 steps`` or ``valleys``, for the reason.
         clean: the floors never fall, so that a rise needs no statistics to be one.
         noise: standard deviation that each value has at least; 0 when unknown.
+        early: growth per step before the first point.
     """
 
     values: Floats
@@ -43,6 +44,7 @@ class Points:
     what: str
     clean: bool = False
     noise: float = 0.0
+    early: float = 0.0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -61,12 +63,18 @@ def minima(values: Floats, width: int, most: int) -> Floats:
 
 
 def floors(values: Floats, width: int, grain: float) -> Points:
-    """The floors of about twelve blocks; clean when not even those of half the width fall."""
-    low = minima(values, width, 2 * BLOCKS - 1)
-    half = minima(values, max(1, width // 2), len(values))
+    """The floors of about twelve blocks of the settled part.
+
+    Clean when not even the floors of half the width fall.
+    """
+    judged = settled(values)
+    low = minima(judged, width, 2 * BLOCKS - 1)
+    half = minima(judged, max(1, width // 2), len(judged))
     clean = bool((np.diff(half) >= -grain).all())
     times = np.arange(len(low), dtype=np.float64) * width
-    return Points(low, times, f"blocks of {width} step{'s' * (width > 1)}", clean)
+    before = len(values) - len(judged)
+    early = float(low[0] - values[:width].min()) / before if len(low) and before else 0.0
+    return Points(low, times, f"blocks of {width} step{'s' * (width > 1)}", clean, 0.0, early)
 
 
 def valleys(values: Floats) -> Points | None:

@@ -52,7 +52,7 @@ def judge_level(series: Series, *, limit: float | None, cadence: int, final: boo
     look = _look(series, values, limit, cadence, final)
     judged = settled(look.values)
     width = max(1, len(judged) // BLOCKS, cadence if cadence > 1 else 1)
-    points = floors(judged, width, look.grain)
+    points = floors(look.values, width, look.grain)
     if points.clean or len(points) < 2:
         return _judge_clean(look, Rise(points, look.grain))
     return _judge_noisy(look, judged, width)
@@ -103,11 +103,11 @@ def _last(rise: Rise, back: int) -> NDArray[np.bool_]:
 def _judge_noisy(look: Look, judged: Floats, width: int) -> Trend:
     """Floors fall now and then: blocks must span what repeats, and order must beat chance."""
     tooth = max(period(judged), look.cadence)
-    wide = floors(judged, max(width, math.ceil(1.2 * tooth)), look.grain)
+    wide = floors(look.values, max(width, math.ceil(1.2 * tooth)), look.grain)
     if wide.clean and len(wide) >= ENOUGH:
         return _judge_clean(look, Rise(wide, look.grain))
     spans = len(wide) >= ENOUGH
-    rise = Rise(wide if spans else floors(judged, width, look.grain), look.grain)
+    rise = Rise(wide if spans else floors(look.values, width, look.grain), look.grain)
     if not look.final:
         calm = _equivalent(look, rise) if spans else None
         verdict = Verdict.FLAT if calm else Verdict.UNDECIDED

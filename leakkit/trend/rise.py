@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from leakkit.trend.blocks import Points
 from leakkit.trend.rank import critical_score, pair_slopes, score, sen_bound, t95
-from leakkit.trend.rules import ALPHA_GROWS, ONE_OFF, SHORT, LevelRule
+from leakkit.trend.rules import (
+    ALPHA_GROWS,
+    FADES,
+    FADES_SINCE_START,
+    ONE_OFF,
+    SHORT,
+    STEADY,
+    LevelRule,
+)
 
 Floats = NDArray[np.float64]
 
@@ -94,17 +102,35 @@ class Rise:
     def slowing(self, lasting: float) -> bool:
         """Whether later parts grow clearly less than earlier ones.
 
-        Halves show it when it is plain; thirds when it is beyond the scatter inside them.
+        Halves show it when it is plain. Else the thirds must differ and the rises fade from
+        block to block, for which less evidence is enough when the unjudged beginning grew faster
+        still. An end that is steady is no fading, whatever came before it.
         """
         half, third = len(self.calm) // 2, len(self.calm) // 3
         if self.calm[-half:].sum() < 0.5 * self.calm[:half].sum():
             return True
-        if third < 2:
+        if third < 2 or self._steady(half):
             return False
-        first, last = self.calm[:third], self.calm[-third:]
-        scatter = math.sqrt((float(first.var(ddof=1)) + float(last.var(ddof=1))) / third)
-        drop = float(first.mean() - last.mean())
-        return bool(last.mean() < lasting * first.mean() and drop > 2 * scatter)
+        if self.calm[-third:].sum() >= lasting * self.calm[:third].sum():
+            return False
+        faster = self.points.early > self._mean_and_reach()
+        return self._fading() < (FADES_SINCE_START if faster else FADES)
+
+    def _steady(self, last: int) -> bool:
+        end = self.raw[-last:]
+        return bool(end.min() > 0 and end.max() <= STEADY * end.min())
+
+    def _mean_and_reach(self) -> float:
+        """Growth per step, and one and a half standard errors."""
+        rates = self.calm / np.diff(self.points.times)
+        return float(rates.mean() + 1.5 * rates.std(ddof=1) / math.sqrt(len(rates)))
+
+    def _fading(self) -> float:
+        """t of the slope of the rises' square roots: counts of events scatter alike as roots."""
+        roots = np.sqrt(np.maximum(self.calm, 0.0))
+        if float(np.ptp(roots)) <= 1e-9 * float(roots.max()):
+            return 0.0
+        return line(roots, np.arange(len(roots), dtype=np.float64), 0.0)[0]
 
     def late(self) -> float:
         """Growth per step of the last third alone."""
@@ -155,19 +181,19 @@ def against_valleys(rise: Rise, limit: float) -> str | None:
     teeth are too few for ranks, and their scatter alone could be small by chance.
     """
     times, count = rise.points.times, len(rise.points)
-    strength, slope, error = _line(rise.path, times, rise.points.noise)
+    strength, slope, error = line(rise.path, times, rise.points.noise)
     if strength < (10.0 if count < 9 else 8.0):
         return "its valleys do not rise beyond their scatter"
     if slope - 4 * error <= limit:
         return "the lower bound of its growth is within the limit"
     half = (count + 1) // 2
     for part in (slice(None, half), slice(count - half, None)):
-        if _line(rise.path[part], times[part], rise.points.noise)[0] < 3.0:
+        if line(rise.path[part], times[part], rise.points.noise)[0] < 3.0:
             return "the rise is not in both halves of the run"
     return "the rise is slowing down" if rise.slowing(0.0) else None
 
 
-def _line(values: Floats, times: Floats, noise: float) -> tuple[float, float, float]:
+def line(values: Floats, times: Floats, noise: float) -> tuple[float, float, float]:
     """Least-squares slope over its standard error, the slope, and that error."""
     time = times - times.mean()
     off = values - values.mean()

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 SETTLE = 0.25  # share of the run at its start that is not judged: a warm-up ends there or never
 BLOCKS = 12  # floors that a run is reduced to: enough for p = 2.5e-4, few enough to be long
 FEWEST = 8  # values; below this nothing is said
+FIRST_LOOK = 120  # steps; what clean code pays
 SHORT = 60  # values; below this growth must be steadier, for less of a filling cache can be seen
 ALPHA_GROWS = 2.5e-4  # one-sided, a series: four noisy series a run stay below 1 in 1,000
 ALPHA_FLAT = 0.01  # one-sided, of the bound that "flat" states
 ALPHA_LEANS = 0.01  # one-sided; a last look whose order chance gives this often is not a trend
 LOOK_BACK = 80  # steps in which a series must not have risen to be called flat
 ONE_OFF = 3.0  # times the median rise: what a single rise counts for at most
+FADES = -2.5  # t of the rises below which they fade
+FADES_SINCE_START = -1.0  # the same when the beginning grew faster than the judged part
+STEADY = 1.25  # largest over smallest rise of an end that is steady
 TOOTH = 5.0  # climbs that a drop undoes at least, to be the drop of a sawtooth
 FEWEST_TEETH = 4  # valleys; fewer have no scatter to speak of
 
@@ -27,7 +31,7 @@ class LevelRule:
         least_rise: growth must add up to more than this, units.
         rising: share of the floors that must rise when floors never fall.
         rising_noisy: the same when they do.
-        lasting: least share of the first third's growth that the last third must still show.
+        lasting: share of the first third's growth at which the last third still lasts.
     """
 
     limit: float
@@ -44,7 +48,7 @@ EXACT = LevelRule(
     least_rise=0.0,  # every byte is counted
     rising=0.6,  # a leak in most blocks; every 37th step reaches 10 of 11 blocks at the cap
     rising_noisy=0.8,  # floors that fall need more evidence
-    lasting=0.6,  # a cache of random keys keeps less than half in 480 steps, a leak about all
+    lasting=0.8,  # below it the rises are asked whether they fade
 )
 COUNTER = LevelRule(
     limit=0.005,  # one thing in 200 steps: rarer cannot be told from a one-off in 480
@@ -52,7 +56,7 @@ COUNTER = LevelRule(
     least_rise=0.0,
     rising=0.6,
     rising_noisy=0.8,
-    lasting=0.6,
+    lasting=0.8,
 )
 NOISY = LevelRule(
     limit=128.0,  # per-thread caches of malloc creep by tens of bytes a step for hundreds of steps
@@ -73,9 +77,11 @@ class LatencyRule:
         least_rise: growth must add up to more than this over the judged part.
         drift_share: of the control's own drift that growth must exceed on top.
         settle: share of the run at its start that is not judged.
-        blocks: medians that the run is reduced to.
-        leans: standard errors above zero at which an early look asks for more, at the first look
-            and, growing with the root of the steps, at later ones.
+        blocks: medians that the run is reduced to, at most, to call it growing.
+        points: the same, to ask for more steps: finer, for a lean needs no proof against noise
+            that lasts from step to step.
+        fewest_blocks: the same, at least.
+        leans: chance of a false lean at which the first look asks for more steps.
         half: least share of the slope that each half of the run must show.
     """
 
@@ -84,7 +90,9 @@ class LatencyRule:
     drift_share: float = 0.7  # a step may be 1.7 times as sensitive to the machine as the control
     settle: float = 0.125  # less than for levels: every step carries information here
     blocks: int = 24  # exact rank bounds are cheap up to here
-    leans: float = 1.0  # lets 0.1 %/step under 10 % noise through to the next look 19 times in 20
+    points: int = 128  # all pairs of them are 8,128 slopes
+    fewest_blocks: int = 8  # of fewer no order is beyond chance
+    leans: float = 0.2  # lets 0.1 %/step under 10 % noise through to the next look 19 times in 20
     half: float = 0.25  # a single change of level shows in one half only
 
 
