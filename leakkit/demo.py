@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,11 +42,30 @@ def run(show: Callable[[Result], object]) -> int:
         # A copy is the user's own code to leakkit, as a training script would be.
         script = shutil.copyfile(_SOURCE, Path(folder, "train.py"))
         print("Importing TensorFlow and building a small Keras model ...", flush=True)
+        with _quiet():
+            load_step(f"{script}:train_step")
         verdicts = [
             _measure(script, name, Path(folder, name), show)
             for name in ("train_step", "corrected_train_step")
         ]
     return _closing(verdicts)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """TensorFlow's C++ writes what it found to standard error before anyone can ask it not to."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as said, ExitStack() as undo:
+        real = os.dup(2)
+        undo.callback(os.close, real)
+        os.dup2(said.fileno(), 2)
+        undo.callback(os.dup2, real, 2)
+        try:
+            yield
+        except BaseException:
+            said.seek(0)
+            os.write(real, said.read())
+            raise
 
 
 def _measure(script: Path, name: str, folder: Path, show: Callable[[Result], object]) -> str:

@@ -248,12 +248,18 @@ class LeakCheck:
         self._open = True
         return self._check.steps(iterable)
 
-    def keras_callback(self) -> Any:
-        """A callback for ``model.fit``; judged when the test function has returned."""
+    def keras_callback(self, **options: Any) -> Any:
+        """A callback for ``model.fit``; judged when the test function has returned.
+
+        Args:
+            **options: of :func:`leakkit.frameworks.keras.callback`: ``every="epoch"``, …
+        """
         __tracebackhide__ = True
+        from leakkit.frameworks.keras import callback
+
         self._take()
         self._open = True
-        return self._check.keras_callback()
+        return callback(self._check, **options)
 
     def finish(self) -> None:
         """Judge a loop that the test has driven itself."""
@@ -331,7 +337,7 @@ class LeakCheckOff:
             yield item
             return
 
-    def keras_callback(self) -> Any:
+    def keras_callback(self, **options: Any) -> Any:
         """A callback that does nothing."""
         import keras
 
