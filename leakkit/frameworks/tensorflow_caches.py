@@ -1,9 +1,11 @@
-"""Which of TensorFlow's eager caches grows: emptied around some steps, by how much they refill."""
+"""Which of TensorFlow's eager caches grows: told by emptying them around some steps."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from leakkit.frameworks import CacheAudit
@@ -13,13 +15,22 @@ _CONTEXT_MODULE = "tensorflow.python.eager.context"
 _Emptier = Callable[[], None]
 
 
+@dataclass(frozen=True)
+class _Window:
+    """Steps between two emptyings, and the bytes that the second gave back by cache."""
+
+    steps: int
+    freed: Mapping[str, int]
+
+
 class TensorFlowCaches(CacheAudit):
     """The eager kernel cache and the eager scalar cache.
 
     Neither tells how many entries it has, so each is emptied and the bytes that come back are
-    counted: after the first step of the audit (what every step refills, and one step's growth)
-    and after the last (the same refill, and the growth of all steps between). The difference is
-    growth alone.
+    counted, over windows of 1, 2, 4, 8 … steps. A window's bytes are what the step refills and
+    its growth times the window's length; between two windows the refill cancels out. What
+    happens every few steps only (a validation, a checkpoint) refills in some windows and not in
+    others, so growth counts only as far as the last windows agree on it.
 
     Args:
         emptiers: by series name, what empties each cache.
@@ -30,7 +41,7 @@ class TensorFlowCaches(CacheAudit):
         self._emptiers = emptiers
         self._heap = heap
         self._steps = 0
-        self._first: dict[str, int] = {}
+        self._windows: list[_Window] = []
 
     @classmethod
     def make(cls) -> TensorFlowCaches | None:
@@ -47,22 +58,26 @@ class TensorFlowCaches(CacheAudit):
     def begin(self) -> None:
         """Empty the caches."""
         self._steps = 0
-        self._first = {}
+        self._windows = []
         self._freed()
 
     def boundary(self) -> None:
-        """Empty them after the first step, to learn what one step refills."""
+        """Empty them when a window is full."""
         self._steps += 1
-        if self._steps == 1:
-            self._first = self._freed()
+        if self._steps == 2 ** len(self._windows):
+            self._close_window()
 
     def end(self) -> Mapping[str, float]:
-        """Growth of each cache, bytes per step; empty with fewer than three steps."""
-        if self._steps < 3:
-            return {}
-        last = self._freed()
-        between = self._steps - 2  # both windows refill; the second is this many steps longer
-        return {name: (last[name] - self._first[name]) / between for name in last}
+        """Growth of each cache, bytes per step; empty with fewer than two windows."""
+        if self._steps:
+            self._close_window()
+        windows = sorted(self._windows, key=lambda window: window.steps)[-3:]
+        pairs = [(a, b) for a, b in pairwise(windows) if b.steps > a.steps]
+        return {name: min(_rate(a, b, name) for a, b in pairs) for name in self._emptiers if pairs}
+
+    def _close_window(self) -> None:
+        self._windows.append(_Window(self._steps, self._freed()))
+        self._steps = 0
 
     def _freed(self) -> dict[str, int]:
         freed = {}
@@ -71,6 +86,10 @@ class TensorFlowCaches(CacheAudit):
             empty()
             freed[name] = before - self._heap()
         return freed
+
+
+def _rate(shorter: _Window, longer: _Window, name: str) -> float:
+    return (longer.freed[name] - shorter.freed[name]) / (longer.steps - shorter.steps)
 
 
 def _context() -> Any:
