@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from leakkit.units import UnitError, parse_duration, parse_growth
+from leakkit.units import ANY, UnitError, parse_duration, parse_growth
 
 HEAPS = ("auto", "memray", "tracemalloc", "off")
 
@@ -35,10 +35,12 @@ SERIES_UNITS: Mapping[str, str] = {
 # Whole families of series whose names are known only when the run has found them.
 FAMILY_UNITS: Mapping[str, str] = {
     "device_memory:": "B",
-    "tf_": "entries",
-    "keras_": "entries",
-    "jax_": "entries",
-    "torch_": "entries",
+    "device_peak:": "B",
+    "device_reserved:": "B",
+    "tf_": ANY,
+    "keras_": ANY,
+    "jax_": ANY,
+    "torch_": ANY,
 }
 
 
@@ -142,7 +144,7 @@ def series_unit(name: str) -> str | None:
         return SERIES_UNITS[name]
     for prefix, unit in FAMILY_UNITS.items():
         if name.startswith(prefix):
-            return unit
+            return "B" if name.endswith("_bytes") else unit
     return _contributed_units().get(name)
 
 

@@ -27,13 +27,12 @@ SECONDS = {
     "h": 3600.0,
     "d": 86400.0,
 }
+ANY = ""  # the unit of things counted whose plural is not known in advance
 WRITTEN_BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 _NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_AMOUNT = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>[^\s/\d]+)?\s*")
-_GROWTH = re.compile(
-    rf"{_AMOUNT.pattern}(?:(?:/|\ba\b|\bper\b)\s*(?P<every>\d[\d_]*)?\s*steps?\s*)?"
-)
+_AMOUNT = rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>[^\s/\d]+)?\s*"
+_GROWTH = rf"{_AMOUNT}(?:(?:/|\ba\b|\bper\b)\s*(?P<every>\d[\d_]*)?\s*steps?\s*)?"
 
 
 class UnitError(ValueError):
@@ -45,7 +44,7 @@ def parse_growth(text: str | float, unit: str) -> float:
 
     Args:
         text: a number is taken as it is; a text without ``/ steps`` means "a step".
-        unit: ``B``, ``s``, ``%``, or the plural of a thing counted, such as ``threads``.
+        unit: ``B``, ``s``, ``%``, the plural of a thing counted, such as ``threads``, or ``ANY``.
 
     Raises:
         UnitError: it is not a quantity, is negative, or has a unit of another kind.
@@ -54,7 +53,7 @@ def parse_growth(text: str | float, unit: str) -> float:
         raise UnitError(f"{text!r} is no amount of growth; write for example {_example(unit)}")
     if not isinstance(text, str):
         return _accepted(float(text), text)
-    match = _GROWTH.fullmatch(text)
+    match = re.fullmatch(_GROWTH, text)
     if match is None:
         raise UnitError(f"{text!r} is no amount of growth; write for example {_example(unit)}")
     every = int(match["every"] or 1)
@@ -72,7 +71,7 @@ def parse_duration(text: str | float) -> float:
     """
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         return float(text)
-    match = _AMOUNT.fullmatch(text) if isinstance(text, str) else None
+    match = re.fullmatch(_AMOUNT, text) if isinstance(text, str) else None
     unit = (match["unit"] or "s") if match else ""
     if match is None or unit not in SECONDS:
         raise UnitError(f"{text!r} is no duration; write for example '30 s', '2 min' or '500 ms'")
@@ -92,6 +91,10 @@ def _factor(written: str | None, unit: str, text: str) -> float:
         return 1.0
     if written in known:
         return known[written]
+    if unit == ANY and written not in {"%", *BYTES, *SECONDS}:
+        return 1.0
+    if unit == ANY:
+        raise UnitError(f"{text!r} has the unit {written!r}, but this is counted: write '0' or '2'")
     raise UnitError(
         f"{text!r} has the unit {written!r}, but this grows in {', '.join(known)}; "
         f"write for example {_example(unit)}"
@@ -105,10 +108,11 @@ def _known(unit: str) -> dict[str, float]:
         return SECONDS
     if unit == "%":
         return {"%": 1.0}
-    return {unit: 1.0, singular(unit): 1.0}
+    return {} if unit == ANY else {unit: 1.0, singular(unit): 1.0}
 
 
 def _example(unit: str) -> str:
+    unit = unit or "entries"
     return f"'1 %/100 steps' or '0 {unit}'" if unit == "%" else f"'2 {unit}/10 steps' or '0 {unit}'"
 
 

@@ -108,8 +108,28 @@ def test_limits_are_split_at_the_first_equals_sign_of_each_line():
 
 def test_families_of_series_have_units():
     assert series_unit("device_memory:GPU:1") == "B"
-    assert series_unit("tf_gradient_registry") == "entries"
+    assert series_unit("tf_own_bytes") == "B"
+    assert make_settings({"limits": {"tf_iterators": "1 iterator/step"}}).limits == {
+        "tf_iterators": 1
+    }
+    with pytest.raises(SettingsError, match="counted"):
+        make_settings({"limits": {"tf_iterators": "1 KiB"}})
     assert series_unit("nonsense") is None
+
+
+def test_the_units_are_those_that_the_probes_read(tmp_path):
+    from leakkit.probes.clock import QUANTITIES
+    from leakkit.probes.garbage import QUANTITY
+    from leakkit.probes.registry import make_probes
+    from leakkit.series import Kind
+
+    probes, _ = make_probes(None, [], [tmp_path], tmp_path)
+    read = [*QUANTITIES, QUANTITY, *(q for probe in probes for q in probe.quantities)]
+    for probe in probes:
+        probe.close()
+    for quantity in read:
+        unit = "%" if quantity.kind is Kind.LATENCY else quantity.unit
+        assert series_unit(quantity.name) == unit
 
 
 def test_importing_leakkit_imports_nothing_heavy():
