@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import collections
 import itertools
-import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leakkit.suspects import Suspect
 from leakkit.suspects.census import Tracked, slot_value, steady_rate
-from leakkit.suspects.paths import Path
+from leakkit.suspects.paths import Path, dict_of
 from leakkit.suspects.registries import registry
 from leakkit.suspects.sizes import Weight, isinstance_exact, type_module, type_name, weigh
 
@@ -67,15 +66,17 @@ def _value(grower: Grower) -> Any:
     return slot_value(grower.tracked.holder, grower.tracked.key)
 
 
-def weigh_grower(grower: Grower, fresh: set[int], others: set[int]) -> None:
+def weigh_grower(grower: Grower, fresh: set[int], others: set[int], since: int) -> None:
     """Estimate what one new item holds.
 
     Args:
         grower: gets its ``weight`` and ``sampled``.
-        fresh: ids of the objects made since the middle of the hunt.
+        fresh: ids of the objects made since the last census but one.
         others: ids of the other growing containers, which are weighed on their own.
+        since: steps since then; only items added in them can be weighed.
     """
-    items = _newest(grower, fresh)
+    added = max(1, min(_SAMPLE, int(grower.rate * since)))
+    items = _newest(grower, fresh)[:added]
     grower.sampled = len(items)
     parts = [part for item in items for part in item]
     grower.weight = weigh(parts, fresh - others, 400 * max(1, len(items)))
@@ -98,11 +99,11 @@ def _last_items(holder: Any, fresh: set[int]) -> list[tuple[Any, ...]]:
         latest = itertools.islice(reversed(list(dict.items(holder))), _SAMPLE)
         return [pair for pair in latest]
     if isinstance_exact(holder, (list,)):
-        return [(item,) for item in list.__getitem__(holder, slice(-_SAMPLE, None))]
+        return [(item,) for item in reversed(list.__getitem__(holder, slice(-_SAMPLE, None)))]
     if isinstance_exact(holder, (collections.deque,)):
         return [(item,) for item in itertools.islice(collections.deque.__reversed__(holder), _SAMPLE)]
     members = [m for m in set.__iter__(holder) if id(m) in fresh] or list(set.__iter__(holder))
-    return [(m,) for m in members[-_SAMPLE:]]
+    return [(m,) for m in members[:_SAMPLE]]
 
 
 def suspect(grower: Grower) -> Suspect | None:
@@ -199,6 +200,10 @@ def _facts(grower: Grower, path: Path) -> dict[str, Any]:
         "key": key_type(grower),
         "holds": sorted(weight.counts),
         "heaviest": heaviest(weight),
+        "parts": _parts(grower),
+        "keyed_by_identity": keyed_by_identity(grower),
+        "view": _is_view(grower),
+        "has_graph": _has_graph(grower),
         "path_kind": path.kind,
         "path": path.name,
         "owner": path.owner,
@@ -208,12 +213,59 @@ def _facts(grower: Grower, path: Path) -> dict[str, Any]:
     }
 
 
+_IDENTITIES = {"Reference", "KeyedRef", "ReferenceType", "_ObjectIdentityWrapper", "weakref"}
+
+
+def keyed_by_identity(grower: Grower) -> bool:
+    """Whether a dict's keys stand for one object each: ``id()``, a reference, a plain object."""
+    keys = [item[0] for item in _newest(grower, set()) if len(item) == 2]
+    return bool(keys) and all(_is_identity(key) for key in keys)
+
+
+def _is_identity(key: Any) -> bool:
+    kind = type(key)
+    if kind is int:
+        return bool(key > 1 << 32)  # as big as an address: no counter gets there
+    if kind is tuple:
+        return any(_is_identity(part) for part in key)
+    plain = kind.__hash__ is object.__hash__ and not isinstance_exact(key, (type,))
+    return type_name(kind) in _IDENTITIES or plain
+
+
+def _parts(grower: Grower) -> int:
+    """Entries of its newest item, where that is a tuple, a list, a dict or a record."""
+    newest = _newest(grower, set())
+    item = newest[0][-1] if newest else None
+    if isinstance_exact(item, (tuple, list, dict)):
+        return len(item)
+    return len(dict_of(item))
+
+
+def _is_view(grower: Grower) -> bool:
+    """Whether an item is a small array that keeps a much bigger one alive."""
+    newest = _newest(grower, set())
+    item = newest[0][-1] if newest else None
+    if type_name(type(item)) != "ndarray" or item.base is None:
+        return False
+    return int(getattr(item.base, "nbytes", 0)) > 2 * item.nbytes
+
+
+def _has_graph(grower: Grower) -> bool:
+    """Whether an item is a PyTorch tensor that keeps the graph which computed it."""
+    newest = _newest(grower, set())
+    items = newest[0][-1] if newest else None
+    items = items if isinstance_exact(items, (tuple, list)) else [items]
+    return any(type_name(type(i)) == "Tensor" and _grad_fn(i) for i in items)
+
+
+def _grad_fn(tensor: Any) -> bool:
+    try:
+        return tensor.grad_fn is not None
+    except Exception:
+        return False
+
+
 def _is_method(qualname: str) -> bool:
     """``Trainer.score`` and not ``make.<locals>.score``: written in a class body."""
     outer = qualname.rpartition(".")[0]
     return bool(outer) and not outer.endswith("<locals>")
-
-
-def cell_types() -> type:
-    """The type of a closure's cell."""
-    return types.CellType

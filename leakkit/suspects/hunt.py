@@ -5,20 +5,33 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leakkit.suspects import Suspect
+from leakkit.probes.folders import FolderFinder
+from leakkit.suspects import (
+    Suspect,
+    containers,
+    files,
+    objects,
+    presence,
+    processes,
+    ranking,
+    retraces,
+)
+from leakkit.suspects.caches import Audits
 from leakkit.suspects.census import Censuses
-from leakkit.suspects.containers import Grower, growers, suspect, target, weigh_grower
+from leakkit.suspects.makers import Makers
 from leakkit.suspects.paths import Namer
 from leakkit.suspects.sites import rank_sites
+from leakkit.suspects.tracers import Tracers
 
 if TYPE_CHECKING:
     from leakkit.frameworks import Framework
     from leakkit.heap import Site
     from leakkit.result import Finding
 
-_CENSUSES = (4, 8, 16, 32, 64, 128, 256)  # boundaries with a census, besides first and last
+_CENSUSES = (2, 4, 8, 16, 32, 64, 128, 256)  # boundaries with a census, besides first and last
 _NAMED = 24  # containers to look for names for
 
 
@@ -27,43 +40,60 @@ class Hunt:
 
     Args:
         frameworks: the adapters of the frameworks that the step uses.
-        folders: folders to look for files that grow in.
+        folders: folders to look for files in, besides those that the step is seen to write to.
     """
 
-    def __init__(self, frameworks: Sequence[Framework] = (), folders: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, frameworks: Sequence[Framework] = (), folders: Sequence[Path] = ()
+    ) -> None:
         self.notes: list[str] = []
-        self._frameworks = frameworks
-        self._folders = folders
+        self._finder = FolderFinder(folders)
         self._censuses = Censuses()
+        self._tracers = Tracers()
+        self._makers = Makers()
+        self._present: list[Suspect] = []
+        self._audits = Audits(frameworks)
+        self._files = files.Folders()
+        self._processes: list[processes.Snapshot] = []
         self._steps = 0
         self._ended = False
         self._fresh: set[int] = set()
-        self._growers: list[Grower] = []
+        self._growers: list[containers.Grower] = []
+        self._multiplying: list[objects.Multiplying] = []
 
     def begin(self) -> None:
-        """Look at the heap for the first time."""
-        gc.unfreeze()
-        self._census()
+        """Look at everything for the first time, and begin to listen."""
+        self._finder.start()
+        self._audits.begin()
+        self._look()
+        self._processes.append(processes.snapshot(0))
+        self._tracers.start()
+        self._makers.start()
 
     def boundary(self) -> None:
         """One step is over."""
         self._steps += 1
         gc.collect()
+        self._audits.boundary()
         if self._steps in _CENSUSES:
-            self._census()
+            self._look()
 
     def end(self) -> None:
         """Look for the last time and undo every hook; safe to call twice."""
         if self._ended:
             return
         self._ended = True
+        self._tracers.stop()
+        self._makers.stop()
+        self._finder.stop()
+        self._audits.end()
         gc.collect()
-        self._fresh = set(map(id, gc.get_objects()))  # made since the freeze of the last census
-        self._census()
+        latest = gc.get_objects()  # made since the last census froze what there was
+        self._look()
         gc.unfreeze()
-        if len(self._censuses.taken) > 2:
-            steps = [census.step for census in self._censuses.taken]
-            self._growers = growers(self._censuses.release(), steps)
+        self._present = presence.suspects(gc.get_objects())
+        self._processes.append(processes.snapshot(self._steps))
+        self._conclude(latest)
 
     def suspects(
         self, findings: Mapping[str, Finding], sites: Sequence[Site], seconds: float = 10.0
@@ -76,34 +106,70 @@ class Hunt:
             seconds: the budget; what did not fit is said in ``notes``.
         """
         deadline = time.monotonic() + seconds
-        found = [*self._containers(deadline), *rank_sites(sites)]
-        return found
+        self._name(deadline)
+        found = [
+            *retraces.suspects(self._tracers.traces, self._steps),
+            *self._container_suspects(),
+            *self._audits.suspects(),
+            *rank_sites(sites),
+            *processes.suspects(self._processes[0], self._processes[-1]),
+            *files.suspects(self._files),
+            *(objects.suspect(m) for m in self._multiplying),
+            *self._makers.suspects(self._steps),
+            *self._present,
+        ]
+        self.notes += [*self._tracers.failed, *self._audits.failed]
+        return ranking.rank(found, findings)
 
-    def _census(self) -> None:
+    def _look(self) -> None:
         gc.unfreeze()
         gc.collect()
-        self._censuses.take(self._steps)
+        if not self._censuses.taken or self._censuses.taken[-1].step < self._steps:
+            self._censuses.take(self._steps)
+        self._files.look(self._steps, self._finder.folders())
         gc.freeze()
 
-    def _containers(self, deadline: float) -> list[Suspect]:
+    def _conclude(self, latest: list[Any]) -> None:
+        taken = self._censuses.taken
+        self._fresh = set(map(id, latest))
+        self._growers = containers.growers(
+            self._censuses.release(), [census.step for census in taken]
+        )
+        if len(taken) > 2:
+            self._multiplying = objects.multiplying(taken)
+            objects.take_samples(self._multiplying, latest)
         others = {id(g.tracked.holder) for g in self._growers}
+        since = taken[-1].step - taken[-2].step if len(taken) > 1 else 0
         for grower in self._growers:
-            weigh_grower(grower, self._fresh, others)
-        ranked = sorted(self._growers, key=lambda g: -g.bytes_per_step)
-        if len(ranked) > _NAMED:
-            self.notes.append(f"{len(ranked) - _NAMED} smaller growing containers were not named")
-        self._name(ranked[:_NAMED], deadline)
-        found = [suspect(grower) for grower in ranked[:_NAMED]]
+            containers.weigh_grower(grower, self._fresh, others, since)
+        self._growers.sort(key=lambda g: -g.bytes_per_step)
+
+    def _container_suspects(self) -> list[Suspect]:
+        found = (containers.suspect(grower) for grower in self._growers[:_NAMED])
         return [s for s in found if s is not None]
 
-    def _name(self, ranked: list[Grower], deadline: float) -> None:
-        ignore = {id(ranked), id(self._growers), id(self._censuses.__dict__)}
-        ignore |= {id(g.tracked.__dict__) for g in self._growers} | {id(g.tracked) for g in self._growers}
-        namer = Namer(deadline, ignore)
-        targets = [target(grower) for grower in ranked]
-        namer._ignore.add(id(targets))
-        for grower, path in zip(ranked, namer.name(targets), strict=True):
-            grower.path = path
+    def _name(self, deadline: float) -> None:
+        """Give the growing containers, then the samples of growing types, a path."""
+        growers, samples = self._growers[:_NAMED], self._sampled()
+        if len(self._growers) > _NAMED:
+            self.notes.append(f"{len(self._growers) - _NAMED} small growing containers not named")
+        targets = [containers.target(g) for g in growers] + [m.sample for m in samples]
+        namer = Namer(deadline, self._own(targets))
+        paths = namer.name(targets)
+        for found, path in zip([*growers, *samples], paths, strict=True):
+            found.path = path
         if namer.skipped:
-            self.notes.append(f"{namer.skipped} growing containers: no time left to name them")
+            self.notes.append(f"{namer.skipped} growing things: no time left to name them")
         namer.close()
+
+    def _sampled(self) -> list[objects.Multiplying]:
+        return [m for m in self._multiplying if m.sample is not None]
+
+    def _own(self, targets: list[Any]) -> set[int]:
+        """Ids of what the hunt itself holds objects with."""
+        held: list[Any] = [targets, self.__dict__, self._growers, self._multiplying]
+        for grower in self._growers:
+            held += [grower, grower.__dict__, grower.tracked, grower.tracked.__dict__]
+        for found in self._multiplying:
+            held += [found, found.__dict__]
+        return {id(value) for value in held} | {id(held)}

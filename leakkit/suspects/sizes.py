@@ -139,7 +139,9 @@ class Weight:
 def _own_bytes(value: Any, payload: dict[type, Sizer]) -> int:
     size = object.__sizeof__(value) if not type(value).__module__ == "builtins" else sys.getsizeof(value)
     sizer = payload.get(type(value))
-    return size + (sizer(value) if sizer else 0)
+    size += sizer(value) if sizer else 0
+    base = getattr(value, "base", None) if type_name(type(value)) == "ndarray" else None
+    return size + int(getattr(base, "nbytes", 0))  # a view keeps all of its base alive
 
 
 def weigh(items: Iterable[Any], fresh: set[int], limit: int = 2000) -> Weight:

@@ -1,0 +1,149 @@
+"""Files that pile up or grow in the folders that the step writes to."""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from leakkit.suspects import Suspect
+
+_MOST = 10_000  # entries read of one folder
+Sizes = dict[str, int]
+
+
+@dataclass
+class Folders:
+    """Sizes of the files in some folders at the boundaries where they were read."""
+
+    steps: list[int] = field(default_factory=list)
+    looks: list[Sizes] = field(default_factory=list)
+
+    def look(self, step: int, folders: Iterable[Path]) -> None:
+        """Read the sizes now."""
+        sizes: Sizes = {}
+        for folder in folders:
+            _read(os.fspath(folder), sizes)
+        sizes.update(_open_files())
+        self.steps.append(step)
+        self.looks.append(sizes)
+
+
+def _read(folder: str, sizes: Sizes) -> None:
+    waiting, seen = [folder], 0
+    while waiting and seen < _MOST:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    seen += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        sizes[entry.path] = entry.stat().st_size
+        except OSError:
+            continue
+
+
+def _open_files() -> Sizes:
+    sizes: Sizes = {}
+    try:
+        numbers = os.listdir("/proc/self/fd")
+    except OSError:
+        return sizes
+    for number in numbers:
+        try:
+            path = os.readlink(f"/proc/self/fd/{number}")
+            if path.startswith("/") and os.path.isfile(path) and int(number) > 2:
+                sizes[path] = os.path.getsize(path)
+        except OSError:
+            continue
+    return sizes
+
+
+@dataclass(frozen=True)
+class Pile:
+    """Files that one pattern names.
+
+    Args:
+        pattern: the path with its numbers replaced by ``N``.
+        files: new files a step.
+        bytes: added a step, by new files and by growing ones.
+        total: files now.
+        example: the newest.
+    """
+
+    pattern: str
+    files: float
+    bytes: float
+    total: int
+    example: str
+
+
+def piles(first: Sizes, last: Sizes, steps: int) -> list[Pile]:
+    """Patterns of which there are more files, or whose files are bigger."""
+    new: dict[str, list[str]] = collections.defaultdict(list)
+    added: collections.Counter[str] = collections.Counter()
+    for path, size in last.items():
+        pattern = pattern_of(path)
+        added[pattern] += size - first.get(path, 0)
+        if path not in first:
+            new[pattern].append(path)
+    gone = collections.Counter(pattern_of(path) for path in first if path not in last)
+    total = collections.Counter(map(pattern_of, last))
+    return [
+        Pile(
+            pattern, (len(new[pattern]) - gone[pattern]) / steps, count / steps, total[pattern],
+            max(new[pattern], default=pattern),
+        )
+        for pattern, count in added.items()
+        if count > 0 or len(new[pattern]) > gone[pattern]
+    ]
+
+
+_RANDOM = re.compile(r"^(tmp|[a-z]+[-_.])?[a-z0-9_]{8}$")
+
+
+def pattern_of(path: str) -> str:
+    """A path with numbers, and names that ``tempfile`` made, replaced."""
+    folder, name = os.path.split(path)
+    parts = [_part(part) for part in folder.split(os.sep)]
+    return os.sep.join([*parts, re.sub(r"\d+", "N", name)])
+
+
+def _part(part: str) -> str:
+    made = part.startswith("tmp") and _RANDOM.match(part)
+    return "tmp*" if made else re.sub(r"\d+", "N", part)
+
+
+def suspects(seen: Folders) -> list[Suspect]:
+    """The piles that grew in both halves, most bytes first."""
+    if len(seen.looks) < 3:
+        return []
+    middle = len(seen.looks) // 2
+    early = piles(seen.looks[0], seen.looks[middle], seen.steps[middle] - seen.steps[0])
+    late = piles(seen.looks[middle], seen.looks[-1], seen.steps[-1] - seen.steps[middle])
+    before: Mapping[str, Pile] = {pile.pattern: pile for pile in early}
+    grown = [pile for pile in late if pile.pattern in before]
+    return [_suspect(pile, grown) for pile in sorted(grown, key=lambda pile: -pile.bytes)][:8]
+
+
+def _suspect(pile: Pile, all_piles: Sequence[Pile]) -> Suspect:
+    name = os.path.basename(pile.example)
+    folder = os.path.dirname(pile.pattern)
+    if pile.files >= 0.1:
+        what = f"{pile.files:+,.3g} files and {pile.bytes:+,.0f} B a step, {pile.total:,} now"
+        where = f"files like {name} in {os.path.basename(folder)}/"
+    else:
+        what, where = f"{pile.bytes:+,.0f} B a step", f"file {name}"
+    facts = {
+        "pattern": pile.pattern,
+        "name": os.path.basename(pile.pattern),
+        "files_per_step": pile.files,
+        "file_bytes_per_step": pile.bytes,
+        "temporary": "tmp*" in pile.pattern,
+        "siblings": sorted({os.path.basename(p.pattern) for p in all_piles}),
+    }
+    return Suspect("file", where, what, pile.bytes, "B", ("file_bytes", "files"), facts)

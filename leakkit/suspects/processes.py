@@ -1,0 +1,130 @@
+"""Threads, child processes and descriptors that pile up."""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from leakkit.suspects import Suspect
+from leakkit.suspects.places import code_place
+
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the process has at one boundary, counted by a name that leaves numbers out."""
+
+    step: int
+    threads: Counts
+    native_threads: Counts
+    children: Counts
+    descriptors: Counts
+
+
+def snapshot(step: int) -> Snapshot:
+    """Look once; costs a few milliseconds."""
+    return Snapshot(step, _threads(), _native_threads(), _children(), _descriptors())
+
+
+def suspects(first: Snapshot, last: Snapshot) -> list[Suspect]:
+    """Every name of which there are more at the end, by at least one in three steps."""
+    steps = max(1, last.step - first.step)
+    found: list[Suspect] = []
+    for kind, unit, series, read in _TABLES:
+        for name, gained in _gains(read(first), read(last)):
+            if gained >= max(2, steps / 3):
+                found.append(_suspect(kind, unit, series, name, gained / steps, read(last)[name]))
+    return _without_native_twins(found)
+
+
+_TABLES: tuple[tuple[str, str, str, Callable[[Snapshot], Counts]], ...] = (
+    ("thread", "threads", "threads", lambda s: s.threads),
+    ("thread", "native threads", "threads", lambda s: s.native_threads),
+    ("child", "processes", "children", lambda s: s.children),
+    ("descriptor", "descriptors", "fds", lambda s: s.descriptors),
+)
+
+
+def _gains(first: Counts, last: Counts) -> list[tuple[str, int]]:
+    gains = [(name, count - first.get(name, 0)) for name, count in last.items()]
+    return sorted(gains, key=lambda gain: -gain[1])
+
+
+def _suspect(kind: str, unit: str, series: str, name: str, rate: float, now: int) -> Suspect:
+    what = f"{rate:+,.3g} {unit} a step, {now:,} now"
+    facts: dict[str, Any] = {"name": name, "count": now, "native": unit.startswith("native")}
+    return Suspect(kind, _WORDS[kind].format(name), what, rate, unit, (series,), facts)
+
+
+_WORDS = {
+    "thread": "threads named {}",
+    "child": "child processes {}",
+    "descriptor": "open descriptors {}",
+}
+
+
+def _without_native_twins(found: list[Suspect]) -> list[Suspect]:
+    """A Python thread is a native one too; it is said once."""
+    python = any(s.kind == "thread" and not s.facts["native"] for s in found)
+    return [s for s in found if not (python and s.kind == "thread" and s.facts["native"])]
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"0x[0-9a-f]+|\d+", "N", text)
+
+
+def _threads() -> Counts:
+    names = (f"{_without_numbers(t.name)}{_start(t)}" for t in threading.enumerate())
+    return collections.Counter(names)
+
+
+def _start(thread: threading.Thread) -> str:
+    target = getattr(thread, "_target", None)
+    code = getattr(getattr(target, "__func__", target), "__code__", None)
+    return f", started at {code_place(code)}" if code is not None else ""
+
+
+def _native_threads() -> Counts:
+    names = []
+    for task in _listing("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/comm", encoding="utf-8", errors="replace") as file:
+                names.append(_without_numbers(file.read().strip()))
+        except OSError:
+            continue
+    return collections.Counter(names)
+
+
+def _children() -> Counts:
+    import psutil
+
+    names = []
+    for child in psutil.Process().children(recursive=True):
+        try:
+            names.append(_without_numbers(" ".join(child.cmdline())[:120] or child.name()))
+        except psutil.Error:
+            continue
+    return collections.Counter(names)
+
+
+def _descriptors() -> Counts:
+    names = []
+    for number in _listing("/proc/self/fd"):
+        try:
+            names.append(_without_numbers(os.readlink(f"/proc/self/fd/{number}")))
+        except OSError:
+            continue
+    return collections.Counter(names)
+
+
+def _listing(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
