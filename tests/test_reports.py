@@ -99,7 +99,7 @@ def leak(**how) -> Result:
 def test_a_leak_is_shown_in_the_order_in_which_a_person_asks():
     text = render(leak(notes=["The loop ended 12 steps early."]))
     parts = [
-        "LEAK  train_step grows by 1.77 KiB a step",
+        "LEAK  train_step grows by 3.29 KiB a step",
         "series",
         "python heap",
         "native heap",
@@ -115,7 +115,7 @@ def test_a_leak_is_shown_in_the_order_in_which_a_person_asks():
         "growing-list-of-tensors: keep the number",
         "leakkit scenarios show",
         "At this rate",
-        "24 GiB is full after 14.3 million steps (3.96 h at 1 ms a step)",
+        "24 GiB is full after 7.65 million steps (2.13 h at 1 ms a step)",
         "Note",
         "The loop ended 12 steps early.",
     ]
@@ -223,6 +223,14 @@ def test_the_headline_prefers_memory_to_things_to_time():
     heap = finding("native_heap", verdict=GROWS, slope=8.0)
     assert "1 thread a step" in headline(result(slow, threads))
     assert "8 B a step" in headline(result(slow, threads, heap))
+
+
+def test_heaps_add_up_where_the_trace_pass_tells_them_apart_and_overlap_elsewhere():
+    python = finding("python_heap", verdict=GROWS, slope=300.0)
+    native = finding("native_heap", verdict=GROWS, slope=500.0)
+    assert "grows by 800 B a step" in headline(result(python, native))
+    watched = Finding(native.series, native.trend, 0.0, "watch", True)
+    assert "grows by 500 B a step" in headline(result(python, watched))
 
 
 def test_device_memory_is_measured_against_its_own_device():

@@ -13,7 +13,7 @@ from leakkit.result import Finding, Result
 from leakkit.trend import Verdict
 from leakkit.units import bytes_text, duration_text, large_count, plain
 
-_HOST_MEMORY = ("python_heap", "native_heap", "live_tensor_bytes", "rss")
+HOST_MEMORY = ("python_heap", "native_heap", "live_tensor_bytes", "rss")
 
 
 def forecasts(result: Result) -> list[str]:
@@ -24,6 +24,25 @@ def forecasts(result: Result) -> list[str]:
         for end, steps in _ends(result)
         if math.isfinite(steps)
     ]
+
+
+def host_growth(result: Result) -> float:
+    """Bytes of host memory that a step adds; 0 when no deciding series of it grows.
+
+    The trace pass tells Python's bytes from native ones, so there the two add up. All else
+    overlaps, and the largest stands for the whole.
+    """
+    growing = {
+        f.name: f.trend.slope
+        for f in result.findings.values()
+        if f.name in HOST_MEMORY and f.decides and f.trend.verdict is Verdict.GROWS
+    }
+    traced = [
+        slope
+        for name, slope in growing.items()
+        if name.endswith("_heap") and result.findings[name].measured == "trace"
+    ]
+    return max([sum(traced), *growing.values()])
 
 
 def step_seconds(result: Result) -> float | None:
@@ -39,10 +58,10 @@ def step_seconds(result: Result) -> float | None:
 def _ends(result: Result) -> Iterator[tuple[str, float]]:
     """What ends, and the steps until then."""
     growing = [f for f in result.findings.values() if f.trend.verdict is Verdict.GROWS]
-    host = [f for f in growing if f.name in _HOST_MEMORY and f.decides]
+    host = host_growth(result)
     memory = result.recording.meta.get("environment", {}).get("memory_bytes")
-    if host and memory:
-        yield f"{bytes_text(memory)} is full", memory / _fastest(host)
+    if host > 0 and memory:
+        yield f"{bytes_text(memory)} is full", memory / host
     for finding in growing:
         yield from _ends_of(finding, result.recording.meta)
 
@@ -68,11 +87,6 @@ def _device_bytes(meta: Mapping[str, Any], name: str) -> float | None:
         if device.get("name") == name:
             return device.get("total_bytes")  # type: ignore[no-any-return]
     return None
-
-
-def _fastest(findings: list[Finding]) -> float:
-    """Host memory series overlap, so the largest of them stands for all."""
-    return max(finding.trend.slope for finding in findings) or math.nan
 
 
 def _when(steps: float, step: float | None) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from leakkit.diagnosis import Diagnosis
-from leakkit.reports.forecast import forecasts
+from leakkit.reports.forecast import HOST_MEMORY, forecasts, host_growth
 from leakkit.reports.labels import label, rank
 from leakkit.reports.series_table import (
     Row,
@@ -107,6 +107,8 @@ def headline(result: Result) -> str:
         return f"LEAK  {result.name} grows"
     if growth_unit(finding) == "%":
         return f"SLOWER  {result.name} takes {plain(finding.trend.slope, 2)} % longer each step"
+    if finding.name in HOST_MEMORY:
+        return f"LEAK  {result.name} grows by {_bytes_pace(host_growth(result))}"
     return f"LEAK  {result.name} grows by {_pace(finding)}"
 
 
@@ -149,13 +151,16 @@ def _pace(finding: Finding) -> str:
     slope, unit = finding.trend.slope, growth_unit(finding)
     where = {"file_bytes": " on disk", "children_memory": " in child processes"}
     if unit == "B":
-        kind = where.get(finding.name, "")
-        return f"{bytes_text(slope, byte_unit(slope * 10))}{kind} a step"
+        return _bytes_pace(slope, where.get(finding.name, ""))
     if unit == "%":
         return f"{plain(slope, 2)} % a step"
     if 0 < slope < 0.5:
         return f"{counted(1, unit)} every {plain(1 / slope, 2)} steps"
     return f"{counted(float(plain(slope).replace(',', '')), unit)} a step"
+
+
+def _bytes_pace(slope: float, where: str = "") -> str:
+    return f"{bytes_text(slope, byte_unit(slope * 10))}{where} a step"
 
 
 def _effort(result: Result) -> str:
