@@ -29,7 +29,7 @@ class Outcome:
         scenario: which scenario.
         form: ``leaky`` or ``corrected``.
         result: the JSON that ``leakkit run`` wrote; empty when it wrote none.
-        report: what it printed.
+        report: what it printed; for a form that broke, its errors too.
         seconds: wall time of the whole process.
         status: its exit status.
     """
@@ -59,8 +59,8 @@ class Outcome:
 
     def slope(self, series: str) -> float | None:
         """Growth per step of a series, or ``None`` where it was not measured."""
-        found = self.result.get("series", {}).get(series)
-        return None if found is None else found["slope"]
+        found = self.result.get("series", {}).get(series, {})
+        return found.get("slope")
 
     def complaints(self) -> list[str]:
         """How this differs from what the scenario says; empty when it does not."""
@@ -94,7 +94,8 @@ def run(scenario: Scenario, form: str, options: Sequence[str] = ()) -> Outcome:
         done = _python(command, {VARIABLE: str(watched)})
         seconds = time.monotonic() - start
         result = json.loads(written.read_text("utf-8")) if written.exists() else {}
-    return Outcome(scenario, form, result, done.stdout, seconds, done.returncode)
+    report = done.stdout if result else done.stdout + done.stderr
+    return Outcome(scenario, form, result, report, seconds, done.returncode)
 
 
 def same_work(scenario: Scenario) -> list[str]:
@@ -105,7 +106,7 @@ def same_work(scenario: Scenario) -> list[str]:
     """
     done = _python([__name__, str(scenario.source)], {})
     if done.returncode:
-        return [f"a form broke:\n{done.stdout}"]
+        return [f"a form broke:\n{done.stdout}{done.stderr}"]
     values = json.loads(done.stdout.splitlines()[-1])
     pairs = zip(values["leaky"], values["corrected"], strict=True)
     return [
@@ -115,15 +116,20 @@ def same_work(scenario: Scenario) -> list[str]:
     ]
 
 
-def show(scenario: Scenario, forms: Sequence[str] = FORMS) -> int:
+def show(scenario: Scenario, forms: Sequence[str] = FORMS, options: Sequence[str] = ()) -> int:
     """Measure forms, print their reports and whether they are as expected.
+
+    Args:
+        scenario: which scenario.
+        forms: which of its forms.
+        options: further options for ``leakkit run``.
 
     Returns:
         0 when all are, 1 when one is not, 2 when one broke.
     """
     worst = 0
     for form in forms:
-        outcome = run(scenario, form)
+        outcome = run(scenario, form, options)
         complaints = outcome.complaints()
         print(outcome.report, end="" if outcome.report.endswith("\n") else "\n")
         print(f"{scenario.name}, {form}: {'; '.join(complaints) or 'as expected'}\n", flush=True)
@@ -145,8 +151,7 @@ def _python(
     return subprocess.run(
         [sys.executable, "-m", *module],
         env={**quiet, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,

@@ -23,7 +23,7 @@ SCENARIO = Scenario(
     leaks_on={"tensorflow": ">=2.0"},
 )
 
-BATCH = 128
+BATCH = 32
 
 
 def leaky() -> Step:
