@@ -18,6 +18,7 @@ from leakkit.reports.labels import label
 from leakkit.reports.markdown import to_markdown
 from leakkit.reports.progress import Progress
 from leakkit.reports.sparkline import ASCII, UNICODE, sparkline
+from leakkit.reports.source import source_line
 from leakkit.reports.terminal import headline, render, summary
 from leakkit.result import Finding, Result
 from leakkit.series import Kind, Quantity, Series
@@ -253,6 +254,19 @@ def test_the_summary_is_one_line_that_answers():
     assert summary(flat) == "240 steps in 2.1 s; python heap at most 0 B a step"
     undecided = result(latency(UNDECIDED, reason="too noisy"), verdict=UNDECIDED)
     assert summary(undecided) == "latency: too noisy"
+
+
+def test_a_site_shows_its_line_of_code(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import x\n\n    history.append(loss)\n" + "a" * 90 + "\n")
+    sites = [
+        Suspect("site", f"train.py:{n}", "", 1, "B", facts={"file": str(script), "line": n})
+        for n in (3, 4, 9)
+    ]
+    text = render(result(finding("python_heap", verdict=GROWS, slope=1.0), suspects=sites))
+    assert "Made at       train.py:3  history.append(loss)" in text
+    assert source_line(sites[1]) == "a" * 58 + " …"
+    assert source_line(sites[2]) == ""
 
 
 def test_labels_are_words():

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from leakkit.reports.series_table import growth_unit
+from leakkit.reports.source import source_line
 from leakkit.result import Finding, Result
 
 
@@ -26,7 +27,7 @@ def to_dict(result: Result) -> dict[str, Any]:
                 "slope": number(suspect.slope),
                 "unit": suspect.unit,
                 "explains": list(suspect.explains),
-                "source": suspect.facts.get("source"),
+                "source": source_line(suspect) or None,
             }
             for suspect in result.suspects
         ],

@@ -22,6 +22,7 @@ from leakkit.reports.series_table import (
     series_table,
     shown,
 )
+from leakkit.reports.source import source_line
 from leakkit.result import Finding, Result
 from leakkit.suspects import Suspect
 from leakkit.trend import Verdict
@@ -270,7 +271,7 @@ def _suspect_texts(suspects: Sequence[Suspect], style: Style) -> Iterator[tuple[
 
 
 def _suspect_text(suspect: Suspect) -> str:
-    code = suspect.facts.get("source")
+    code = source_line(suspect)
     what = f"({suspect.what})" if suspect.what else ""
     return "  ".join(part for part in (suspect.where, code, what) if part)
 
