@@ -17,8 +17,8 @@ from leakkit.reports.forecast import forecasts
 from leakkit.reports.labels import label
 from leakkit.reports.markdown import to_markdown
 from leakkit.reports.progress import Progress
-from leakkit.reports.sparkline import ASCII, UNICODE, sparkline
 from leakkit.reports.source import source_line
+from leakkit.reports.sparkline import ASCII, UNICODE, sparkline
 from leakkit.reports.terminal import headline, render, summary
 from leakkit.result import Finding, Result
 from leakkit.series import Kind, Quantity, Series
