@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leakkit.probes import Kind, Probe, Quantity
+from leakkit.probes import Kind, Probe, Quantity, Unavailable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -206,10 +206,25 @@ def _load(point: EntryPoint) -> type[Framework]:
 
 
 def probes(frameworks: Sequence[Framework]) -> list[Probe]:
-    """The probes of all frameworks; quantities that several of them count are summed."""
+    """The probes of all frameworks, and the GPU driver's where one of them sees a GPU.
+
+    Quantities that several frameworks count are summed.
+    """
     from leakkit.frameworks.combined import combine
 
-    return combine([probe for framework in frameworks for probe in framework.probes()])
+    found = combine([probe for framework in frameworks for probe in framework.probes()])
+    return found + _driver_probes(frameworks)
+
+
+def _driver_probes(frameworks: Sequence[Framework]) -> list[Probe]:
+    if not any(device.kind == "gpu" for f in frameworks for device in f.devices()):
+        return []
+    from leakkit.probes.nvml import Nvml
+
+    try:
+        return [Nvml()]
+    except Unavailable:  # `leakkit doctor` says what is missing and how to get it
+        return []
 
 
 from leakkit.frameworks.devices import DeviceMissing, find_devices, on  # noqa: E402

@@ -69,10 +69,9 @@ class TensorFlowCaches(CacheAudit):
 
     def end(self) -> Mapping[str, float]:
         """Growth of each cache, bytes per step; empty with fewer than two windows."""
-        if self._steps:
+        if self._windows and self._steps > 1.5 * self._windows[-1].steps:
             self._close_window()
-        windows = sorted(self._windows, key=lambda window: window.steps)[-3:]
-        pairs = [(a, b) for a, b in pairwise(windows) if b.steps > a.steps]
+        pairs = list(pairwise(self._windows))[-2:]
         return {name: min(_rate(a, b, name) for a, b in pairs) for name in self._emptiers if pairs}
 
     def _close_window(self) -> None:
