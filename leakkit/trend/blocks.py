@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leakkit.trend.rules import BLOCKS, FEWEST_TEETH, ONE_OFF, SETTLE, TOOTH
+from leakkit.trend.rules import BLOCKS, FEWEST_TEETH, FINEST, ONE_OFF, SETTLE, TOOTH
 
 Floats = NDArray[np.float64]
 
@@ -104,15 +104,17 @@ def period(values: Floats, least: float = 0.3) -> int:
     """Length in steps of the strongest repetition, 1 when there is none.
 
     The highest local peak of the autocorrelation, after the line is taken out and everything
-    above the median is cut off: a floor does not mind spikes.
+    above the median is cut off: a floor does not mind spikes. Of a long series the floors of
+    short blocks are enough, for what repeats faster than that never reaches the judged blocks.
     """
-    lags = _autocorrelation(values)
+    width = math.ceil(len(values) / FINEST)
+    lags = _autocorrelation(minima(values, width, FINEST) if width > 1 else values)
     if len(lags) < 5:
         return 1
     inner = lags[1:-1]
     peaks = np.flatnonzero((inner > lags[:-2]) & (inner >= lags[2:]) & (inner >= least)) + 1
     peaks = peaks[peaks >= 2]
-    return int(peaks[np.argmax(lags[peaks])]) if len(peaks) else 1
+    return int(peaks[np.argmax(lags[peaks])]) * width if len(peaks) else 1
 
 
 def _autocorrelation(values: Floats) -> Floats:

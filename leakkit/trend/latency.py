@@ -164,7 +164,7 @@ def _say(
     """Slopes in percent of a step per step; the total in seconds."""
     low, high = ratio.bound(0.025), ratio.bound(0.025, upper=True)
     typical = math.exp(float(np.median(step)))
-    total = typical * math.expm1(ratio.slope * ratio.span)
+    total = typical * math.expm1(min(ratio.slope * ratio.span, 300.0))
     more = 0 if final or verdict is Verdict.FLAT else len(step)
     return Trend(verdict, 100 * ratio.slope, 100 * low, 100 * high, total, len(step), reason, more)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leakkit.series import Kind, Series
 from leakkit.trend import Trend, Verdict
 from leakkit.trend.blocks import floors, period, readings, settled, valleys
-from leakkit.trend.rise import Rise, against_floors, against_valleys
+from leakkit.trend.rise import Rise, against_floors, against_valleys, bursts
 from leakkit.trend.rules import (
     ALPHA_FLAT,
     ALPHA_LEANS,
@@ -26,6 +26,7 @@ from leakkit.trend.rules import (
 
 Floats = NDArray[np.float64]
 RULES = {Kind.EXACT: EXACT, Kind.COUNTER: COUNTER, Kind.NOISY: NOISY}
+LARGE, HUGE = 1e100, 1e300  # squares, and differences, would overflow soon above
 ENOUGH = 8  # floors; of fewer no order is beyond chance
 
 
@@ -48,21 +49,25 @@ def judge_level(series: Series, *, limit: float | None, cadence: int, final: boo
     """Judge one level; see :func:`leakkit.trend.judge`."""
     values = readings(series.values)
     if len(values) < FEWEST:
-        return _too_few(len(values), final)
+        return _unsaid(len(values), final, f"{len(values)} values are too few to judge")
     look = _look(series, values, limit, cadence, final)
     judged = settled(look.values)
     width = max(1, len(judged) // BLOCKS, cadence if cadence > 1 else 1)
     points = floors(look.values, width, look.grain)
-    if points.clean or len(points) < 2:
+    if len(points) < 2:
+        return _unsaid(len(values), final, f"shorter than two periods of {cadence} steps")
+    if points.clean:
         return _judge_clean(look, Rise(points, look.grain))
     return _judge_noisy(look, judged, width)
 
 
 def _look(series: Series, values: Floats, limit: float | None, cadence: int, final: bool) -> Look:
     rule = RULES[series.quantity.kind]
-    most = float(np.abs(values).max())
+    most = min(float(np.abs(values).max()), HUGE)
     # A power of two, so that dividing is exact, keeps the squares of huge values finite.
-    unit = 1.0 if most < 1e100 else 2.0 ** math.ceil(math.log2(most))
+    unit = 1.0 if most < LARGE else 2.0 ** math.ceil(math.log2(most))
+    if most == HUGE:
+        values = np.clip(values, -HUGE, HUGE)
     coarse = series.quantity.grain / unit
     rounding = 8 * float(np.finfo(np.float64).eps) * most / unit
     return Look(
@@ -70,7 +75,7 @@ def _look(series: Series, values: Floats, limit: float | None, cadence: int, fin
         unit=unit,
         rule=rule,
         limit=(rule.limit if limit is None else limit) / unit,
-        flat_below=max(rule.flat_below if limit is None else limit, rule.flat_below) / unit,
+        flat_below=(rule.flat_below if limit is None else limit) / unit,
         least_rise=max(rule.least_rise / unit, 8 * coarse),
         grain=max(coarse, rounding),
         cadence=cadence,
@@ -80,24 +85,28 @@ def _look(series: Series, values: Floats, limit: float | None, cadence: int, fin
 
 def _judge_clean(look: Look, rise: Rise) -> Trend:
     """Floors never fall: every rise is real, and the question is whether it goes on."""
-    back = max(LOOK_BACK, len(look.values) // 2, 2 * look.cadence)
-    last = _last(rise, back)
-    if last.sum() <= int(look.final):
-        return _say(
-            look, rise, Verdict.FLAT, f"did not rise in its last {len(last)} {rise.points.what}"
-        )
+    last = _last(look, rise)
+    if last.up.sum() <= int(look.final):
+        return _say(look, last, Verdict.FLAT, f"did not rise in its last {last.count_all()}")
     fault = _fault(look, rise) if look.final else "rises so far"
     if fault is None:
         return _say(look, rise, Verdict.GROWS, f"rose in {rise.count()}")
+    regular = bursts(look.values, look.grain, look.limit) if look.final else 0
+    if regular:
+        return _say(look, rise, Verdict.GROWS, f"rose in {regular} even bursts")
     if rise.interval()[1] <= look.limit:
         return _say(look, rise, Verdict.FLAT, "the upper bound of its growth is within the limit")
     return _say(look, rise, Verdict.UNDECIDED, fault)
 
 
-def _last(rise: Rise, back: int) -> NDArray[np.bool_]:
-    """Which floors rose in the last ``back`` steps."""
-    width = rise.points.times[1] if len(rise.points) > 1 else 1
-    return rise.up[-max(1, int(back // width) - 1) :]
+def _last(look: Look, rise: Rise) -> Rise:
+    """The floors of the steps in which a flat series must not rise."""
+    points = rise.points
+    back = max(LOOK_BACK, len(look.values) // 2, 2 * look.cadence)
+    width = points.times[1] if len(points) > 1 else 1
+    start = max(0, len(points) - max(2, int(back // width)))
+    tail = replace(points, values=points.values[start:], times=points.times[start:])
+    return Rise(tail, look.grain)
 
 
 def _judge_noisy(look: Look, judged: Floats, width: int) -> Trend:
@@ -120,6 +129,8 @@ def _judge_noisy(look: Look, judged: Floats, width: int) -> Trend:
         return _say(look, teeth, Verdict.GROWS, f"{len(teeth.points)} valleys rise in a line")
     calm = _equivalent(look, rise)
     if calm is None and not rise.ordered(ALPHA_LEANS):
+        if rise.up.sum() >= len(rise.up) - 1:  # a leak, and something large that was freed
+            return _say(look, rise, Verdict.UNDECIDED, f"rose in {rise.count()}, but fell once")
         calm = "no growth beyond its own noise"
     return _say(look, rise, Verdict.FLAT if calm else Verdict.UNDECIDED, calm or fault)
 
@@ -162,7 +173,7 @@ def _say(look: Look, rise: Rise, verdict: Verdict, reason: str) -> Trend:
     return Trend(verdict, rise.slope * unit, low * unit, high * unit, total, steps, reason, more)
 
 
-def _too_few(steps: int, final: bool) -> Trend:
+def _unsaid(steps: int, final: bool, reason: str) -> Trend:
     inf = float("inf")
-    reason = f"{steps} values are too few to judge"
-    return Trend(Verdict.UNDECIDED, 0.0, -inf, inf, 0.0, steps, reason, 0 if final else BLOCKS)
+    more = 0 if final else max(steps, BLOCKS)
+    return Trend(Verdict.UNDECIDED, 0.0, -inf, inf, 0.0, steps, reason, more)

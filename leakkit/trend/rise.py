@@ -14,9 +14,11 @@ from leakkit.trend.rules import (
     ALPHA_GROWS,
     FADES,
     FADES_SINCE_START,
+    FEWEST_BURSTS,
     ONE_OFF,
     SHORT,
     STEADY,
+    WALK,
     LevelRule,
 )
 
@@ -77,12 +79,16 @@ class Rise:
         mean = float(rates.mean())
         low, high = self.bound(0.025), self.bound(0.025, upper=True)
         if math.isinf(low):
-            return mean - reach, mean + reach
+            low = high = self.slope
         return min(low, mean - reach), max(high, mean + reach)
 
     def count(self) -> str:
         """``11 of 11 blocks of 30 steps``."""
         return f"{int(self.up.sum())} of {len(self.up)} {self.points.what}"
+
+    def count_all(self) -> str:
+        """``7 blocks of 30 steps``."""
+        return f"{len(self.points)} {self.points.what}"
 
     def ordered(self, alpha: float) -> bool:
         """Whether chance gives such an order of points less often than ``alpha``."""
@@ -144,7 +150,7 @@ class Rise:
         off = self.calm - self.calm.mean()
         power = float(off @ off)
         lean = float(off[1:] @ off[:-1]) / power if power > 0 else 0.0
-        reach = 5.0 * spread * math.sqrt(1 + 2 * max(0.0, lean))
+        reach = WALK * spread * math.sqrt(1 + 2 * max(0.0, lean))
         return bool(self.calm.mean() * math.sqrt(len(self.calm)) < reach)
 
     def unsteady(self) -> bool:
@@ -172,6 +178,23 @@ def against_floors(rise: Rise, rule: LevelRule, limit: float, steps: int) -> str
     if not rise.points.clean and rise.wandering():
         return "a random walk would explain the rise"
     return None
+
+
+def bursts(values: Floats, grain: float, limit: float) -> int:
+    """How many bursts came like clockwork to the end, each of about one size; else 0.
+
+    A burst is a rise of what is never given back. Six equal ones at equal distances, the last no
+    longer ago than the distance, are a leak even where they are too rare for blocks.
+    """
+    kept = np.minimum.accumulate(values[::-1])[::-1]
+    rises = np.diff(kept)
+    at = np.flatnonzero(rises > grain)
+    if len(at) < FEWEST_BURSTS:
+        return 0
+    gaps, sizes = np.diff(at), rises[at]
+    even = gaps.max() <= gaps.min() + 1 and sizes.max() <= STEADY * sizes.min()
+    lasts = len(rises) - 1 - at[-1] <= gaps.max() and at[0] <= 2 * gaps.max()
+    return len(at) if even and lasts and sizes.min() / gaps.max() > limit else 0
 
 
 def against_valleys(rise: Rise, limit: float) -> str | None:

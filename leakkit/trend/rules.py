@@ -7,6 +7,7 @@ from dataclasses import dataclass
 SETTLE = 0.25  # share of the run at its start that is not judged: a warm-up ends there or never
 BLOCKS = 12  # floors that a run is reduced to: enough for p = 2.5e-4, few enough to be long
 FEWEST = 8  # values; below this nothing is said
+FINEST = 4096  # values that a repetition is looked for in
 FIRST_LOOK = 120  # steps; what clean code pays
 SHORT = 60  # values; below this growth must be steadier, for less of a filling cache can be seen
 ALPHA_GROWS = 2.5e-4  # one-sided, a series: four noisy series a run stay below 1 in 1,000
@@ -17,7 +18,9 @@ ONE_OFF = 3.0  # times the median rise: what a single rise counts for at most
 FADES = -2.5  # t of the rises below which they fade
 FADES_SINCE_START = -1.0  # the same when the beginning grew faster than the judged part
 STEADY = 1.25  # largest over smallest rise of an end that is steady
+WALK = 6.0  # t of the rises below which a random walk explains them; p = 7e-5 when independent
 TOOTH = 5.0  # climbs that a drop undoes at least, to be the drop of a sawtooth
+FEWEST_BURSTS = 6  # evenly spaced ones; fewer are a few one-offs in a row
 FEWEST_TEETH = 4  # valleys; fewer have no scatter to speak of
 
 

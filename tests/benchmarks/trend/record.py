@@ -2,20 +2,23 @@
 
     python record.py OUT_FOLDER CASE.py[:FACTORY] ... [--steps 480] [--warmup 20]
 
-Each case is a file with ``make_step()`` (or the named factory) that returns ``step(i)``. Two passes,
-as in the kit: a watch pass (glibc's in-use bytes, resident pages, threads, objects, step time with
-a control kernel around each step), then a trace pass (Python's allocated bytes, counted one by one
-by tracemalloc, with the interpreter's type cache emptied at each boundary).
+Each case is a file with ``make_step()`` (or the named factory) that returns ``step(i)``. There are
+two passes, as in the kit: a watch pass (glibc's in-use bytes, resident pages, threads, objects,
+step time with a control kernel around each step), then a trace pass (Python's allocated bytes,
+counted one by one by tracemalloc, with the caches of the interpreter and the standard library
+emptied at each boundary).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import fnmatch
 import gc
 import importlib.util
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -88,11 +91,14 @@ def watch(step: Step, first: int, steps: int, loops: int) -> dict[str, np.ndarra
 def trace(step: Step, first: int, steps: int) -> dict[str, np.ndarray]:
     """The trace pass: bytes through Python's allocators, shape (steps,)."""
     clear = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
+    patterns = fnmatch._compile_pattern
     row = np.full(steps, np.nan)
     tracemalloc.start()
     for i in range(steps):
         step(first + i)
         clear()
+        re.purge()
+        patterns.cache_clear()
         gc.collect()
         row[i] = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
