@@ -78,7 +78,7 @@ def _preallocate(path: Path, names: Sequence[str], capacity: int) -> NDArray[np.
     if hasattr(os, "posix_fallocate"):
         with path.open("rb+") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-    rows: NDArray[np.float64] = mapped.view("<f8").reshape(capacity, len(names))
+    rows: NDArray[np.float64] = np.asarray(mapped).view("<f8").reshape(capacity, len(names))
     rows[:] = np.nan
     return rows
 

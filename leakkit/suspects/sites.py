@@ -101,6 +101,10 @@ def _merge(line: _Line, site: Site) -> None:
 
 def _where(stack: tuple[Frame, ...]) -> str | None:
     """The key to merge by; ``None`` for leakkit's own allocations."""
+    whose = (owner(frame.file) for frame in stack)
+    if next((o for o in whose if o != "stdlib"), None) == "leakkit":
+        # A block that leakkit made, let go and that the step then took from a free list.
+        return None
     frame = user_line(stack)
     if frame is not None:
         return place(frame.file, frame.line, frame.function)
