@@ -70,16 +70,13 @@ class OwnGrowth:
     Args:
         name: the series that counts it, and that a limit can be set for, e.g. ``tf_own_bytes``.
         explains: the series that these bytes are part of, e.g. ``native_heap``.
-        measured: the pass that ``values`` are to be taken from ``explains`` in.
-        values: shape ``(steps,)``, bytes kept up to each boundary of the watch pass; an upper
-            bound.
+        values: shape ``(steps,)``, bytes kept up to each boundary; an upper bound.
         version: the framework and its version.
         sentence: for the report.
     """
 
     name: str
     explains: str
-    measured: str
     values: NDArray[np.float64]
     version: str
     sentence: str
@@ -152,8 +149,8 @@ class Framework(ABC):
         """
         return None
 
-    def own_growth(self, watch: Mapping[str, Series]) -> Sequence[OwnGrowth]:
-        """Which growth is the framework's own, from the series of the watch pass."""
+    def own_growth(self, series: Mapping[str, Series]) -> Sequence[OwnGrowth]:
+        """Which growth is the framework's own, from the series of one pass."""
         return ()
 
     def audit(self) -> CacheAudit | None:
@@ -228,7 +225,6 @@ def _driver_probes(frameworks: Sequence[Framework]) -> list[Probe]:
 
 
 from leakkit.frameworks.devices import DeviceMissing, find_devices, on  # noqa: E402
-from leakkit.frameworks.own import users_share  # noqa: E402
 
 __all__ = [
     "GROUP",
@@ -245,5 +241,4 @@ __all__ = [
     "find_devices",
     "on",
     "probes",
-    "users_share",
 ]

@@ -114,6 +114,8 @@ class TensorFlow(Framework):
 
     def memory(self, device: Device) -> DeviceMemory | None:
         """Bytes that TensorFlow's allocator has handed out; it has no count for a CPU."""
+        if device.kind == "cpu":  # raises in some versions, and says 0 in 2.21
+            return None
         try:
             info = _tf().config.experimental.get_memory_info(device.name)
         except (ValueError, RuntimeError):
@@ -140,9 +142,9 @@ class TensorFlow(Framework):
         self.synchronize(tensor)
         return tensor
 
-    def own_growth(self, watch: Mapping[str, Series]) -> Sequence[OwnGrowth]:
+    def own_growth(self, series: Mapping[str, Series]) -> Sequence[OwnGrowth]:
         """What tf.data keeps for each iterator, dataset and map function that came and went."""
-        return own_growth(watch, _tf().__version__)
+        return own_growth(series, _tf().__version__)
 
     def audit(self) -> CacheAudit | None:
         """An audit of the eager kernel cache and the eager scalar cache."""
@@ -162,7 +164,6 @@ class Graphs(Probe):
     """
 
     quantities = (TRACES, DATA_TRACES)
-    traced = True
 
     def __init__(self) -> None:
         graph = getattr(getattr(_tf(), "__internal__", None), "FuncGraph", None)

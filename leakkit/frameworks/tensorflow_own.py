@@ -52,6 +52,7 @@ class OwnBytes(Probe):
     """
 
     quantities = (ASKED, TAKEN, PYTHON)
+    traced = True
 
     def __init__(self, graphs: _Graphs) -> None:
         iterator = _find("iterator_ops", "OwnedIterator", "_create_iterator", "_next_internal")
@@ -79,29 +80,31 @@ class OwnBytes(Probe):
             counter.close()
 
 
-def own_growth(watch: Mapping[str, Series], version: str) -> Sequence[OwnGrowth]:
+def own_growth(series: Mapping[str, Series], version: str) -> Sequence[OwnGrowth]:
     """What ``OwnBytes`` counted, as growth of ``native_heap`` and ``python_heap``.
 
     Args:
-        watch: series of the watch pass.
+        series: of one pass. Where ``native_heap`` is what malloc has in use (the watch pass reads
+            ``rss`` beside it), what glibc adds to each block is part of it.
         version: TensorFlow's version.
     """
-    explained = (
-        (ASKED, "native_heap", "trace", "for the tf.data iterators that the step made"),
-        (TAKEN, "native_heap", "watch", "for the tf.data iterators that the step made"),
-        (PYTHON, "python_heap", "trace", "for the tf.data functions that the step traced"),
+    if ASKED.name not in series:
+        return ()
+    native = series[TAKEN.name if "rss" in series else ASKED.name]
+    parts = (
+        (ASKED.name, "native_heap", native, "for the tf.data iterators that the step made"),
+        (PYTHON.name, "python_heap", series[PYTHON.name], "for tf.data functions that it traced"),
     )
     return [
-        _growth(watch[quantity.name], heap, measured, why, f"TensorFlow {version}")
-        for quantity, heap, measured, why in explained
-        if quantity.name in watch and len(watch[quantity.name]) and watch[quantity.name].values[-1]
+        OwnGrowth(name, explains, part.values, version, _sentence(part, why, version))
+        for name, explains, part, why in parts
+        if len(part) and part.values[-1] > part.values[0]
     ]
 
 
-def _growth(series: Series, explains: str, measured: str, why: str, version: str) -> OwnGrowth:
-    own = OwnGrowth(series.name, explains, measured, series.values, version, "")
-    sentence = f"{version} keeps up to {own.per_step:,.0f} B a step {why}; not your code."
-    return OwnGrowth(series.name, explains, measured, series.values, version, sentence)
+def _sentence(part: Series, why: str, version: str) -> str:
+    per_step = (part.values[-1] - part.values[0]) / (len(part) - 1)
+    return f"TensorFlow {version} keeps up to {per_step:,.0f} B a step {why}; not your code."
 
 
 def _find(module: str, name: str, *methods: str) -> type:
