@@ -39,11 +39,13 @@ def leaky() -> Step:
 def corrected() -> Step:
     """Train on the batch, and write each round's loss over the last one's."""
     model, features, target = _model()
-    status = scratch() / "loss.txt"
+    status = (scratch() / "loss.txt").open("w", encoding="utf-8")
 
     def step(i: int) -> float:
         loss = float(model.train_on_batch(features, target))
-        status.write_text(f"{loss:.6e}")
+        status.seek(0)
+        status.write(f"{loss:.6e}")
+        status.flush()
         return loss
 
     return step
