@@ -483,3 +483,39 @@ def test_a_suite_that_does_not_use_the_plugin_imports_nothing_heavy(pytester):
         "-p", "no:hypothesispytest", "-p", "no:benchmark", "-p", "no:xdist"
     )
     done.assert_outcomes(passed=1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_in_a_terminal_a_long_run_shows_its_progress_and_removes_it(pytester):
+    pytester.makepyfile(
+        test_it="""
+        import time
+
+        def test_step(leak_check):
+            leak_check(time.sleep, 0.02)
+        """
+    )
+    text = in_terminal([sys.executable, "-m", "pytest", "--leakkit-heap=off", "test_it.py"])
+    assert "watch pass  1" in text
+    after = text.rpartition(" steps  ")[2]
+    assert "\x1b[A\x1b[12G" in after  # back behind "test_it.py "
+    assert "1 passed" in after
+
+
+def in_terminal(command):
+    """What a command writes when it has a terminal of its own."""
+    import os
+    import pty
+
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(command[0], command)
+    written = b""
+    try:
+        while part := os.read(terminal, 65536):
+            written += part
+    except OSError:  # Linux: the child has closed its end
+        pass
+    os.close(terminal)
+    os.waitpid(child, 0)
+    return written.decode()
