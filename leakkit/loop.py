@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from leakkit.frameworks import Framework, active
 from leakkit.heap import Engine, engine
-from leakkit.heap.caches import clear, find_clearers
+from leakkit.heap.caches import StandardCaches
 from leakkit.probes import Probe
 from leakkit.probes.clock import QUANTITIES as CLOCK_QUANTITIES
 from leakkit.probes.clock import Clock
@@ -111,6 +111,7 @@ class WatchPass(Phase):
             framework.synchronize(result)
         wall, cpu = self._clock.stop()
         del result  # what it held must not count as alive
+        self._setup.caches.trim()
         row = [wall, cpu, self._control, self._garbage.collect()]
         for probe in self._setup.probes:
             row += probe.read()
@@ -132,10 +133,11 @@ class TracePass(Phase):
         self._table.append([self.boundary(), *row])
 
     def boundary(self) -> float:
-        """Collect, empty the caches, fence; the number of objects collected."""
+        """Empty the caches, collect, fence; the number of objects collected."""
         assert self._setup.engine is not None
+        self._setup.caches.trim()
         garbage = gc.collect()
-        clear(self._setup.clearers)
+        self._setup.caches.clear_types()
         self._setup.engine.fence()
         return garbage
 
@@ -168,7 +170,7 @@ class Setup:
             self.notes += framework.notes()
         self.control = Control(step_seconds)
         self.engine: Engine | None = engine(settings.heap, recording.path, native=settings.native)
-        self.clearers = find_clearers()
+        self.caches = StandardCaches()
         self.own: dict[str, str] = {}  # a sentence for each series that is the framework's own
 
     def own_growth(self, series: Mapping[str, Series]) -> dict[str, Series]:

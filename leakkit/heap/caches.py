@@ -1,4 +1,4 @@
-"""Caches that are only caches: emptied at each boundary of the trace pass.
+"""Caches that are only caches: kept from growing between the boundaries.
 
 What the interpreter and the standard library remember to save time fills for hundreds of steps
 and reads as growth. CPython's own ``-R`` test runs empty the same ones. A user's caches, and a
@@ -10,47 +10,58 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-_CLEARERS = {
-    "linecache": "clearcache",
-    "re": "purge",
-    "struct": "_clearcache",
-    "urllib.parse": "clear_cache",
-}
+_Cache = tuple[Callable[[], int], Callable[[], Any]]  # its size, and what empties it
 
 
-def find_clearers() -> list[Callable[[], Any]]:
-    """Functions that empty the caches of the interpreter and of the modules loaded by now.
+class StandardCaches:
+    """The standard library's caches, as large as they were when this was made.
 
-    Call it before ``gc.freeze()``, which hides the standard library's ``lru_cache`` functions.
+    Make it before ``gc.freeze()``, which hides ``lru_cache`` functions from the collector.
     """
-    found: list[Callable[[], Any]] = [_interpreter_caches()]
-    for module, function in _CLEARERS.items():
-        clear = getattr(sys.modules.get(module), function, None)
-        if clear is not None:
-            found.append(clear)
-    return found + _standard_lru_caches()
+
+    def __init__(self) -> None:
+        self._caches = [(size, size(), clear) for size, clear in _found()]
+        newer = getattr(sys, "_clear_internal_caches", None)  # 3.13 and later
+        self._clear_types: Callable[[], Any] = newer or sys._clear_type_cache
+
+    def trim(self) -> None:
+        """Empty those that have grown. One that a step only reads stays as it is, and fast."""
+        for size, before, clear in self._caches:
+            if size() > before:
+                clear()
+
+    def clear_types(self) -> None:
+        """Empty the interpreter's type attribute cache.
+
+        It keeps the names by which native code looks attributes up. The next step is slower for
+        it, so this is for steps that nobody times.
+        """
+        self._clear_types()
 
 
-def clear(clearers: Sequence[Callable[[], Any]]) -> None:
-    """Empty them all."""
-    for function in clearers:
-        function()
+def _found() -> Iterator[_Cache]:
+    modules = sys.modules
+    if "re" in modules:
+        yield _pattern_cache(modules["re"])
+    if "linecache" in modules:
+        yield functools.partial(len, modules["linecache"].cache), modules["linecache"].clearcache
+    for function in gc.get_objects():
+        if type(function) is functools._lru_cache_wrapper and _is_standard(function):
+            yield functools.partial(_size, function), function.cache_clear
 
 
-def _interpreter_caches() -> Callable[[], Any]:
-    """The type attribute cache: it keeps the names that native code looks attributes up by."""
-    newer = getattr(sys, "_clear_internal_caches", None)  # 3.13 and later
-    return newer if newer is not None else sys._clear_type_cache
+def _pattern_cache(re: Any) -> _Cache:
+    kept = [getattr(re, name, {}) for name in ("_cache", "_cache2")]
+    return lambda: sum(map(len, kept)), re.purge
 
 
-def _standard_lru_caches() -> list[Callable[[], Any]]:
-    standard = sys.stdlib_module_names
-    return [
-        function.cache_clear
-        for function in gc.get_objects()
-        if type(function) is functools._lru_cache_wrapper
-        and str(getattr(function, "__module__", "")).partition(".")[0] in standard
-    ]
+def _is_standard(function: Any) -> bool:
+    module = str(getattr(function, "__module__", ""))
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _size(function: Any) -> int:
+    return int(function.cache_info().currsize)

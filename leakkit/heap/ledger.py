@@ -1,101 +1,144 @@
 """From a stream of allocations and frees, fenced by step, to live bytes per step and site.
 
-Everything here is vectorised: a graph that is traced again makes 26,000 records a step.
+Everything here is vectorised: a graph that is traced again makes 26,000 records a step. The
+stream comes in pieces; what is alive at the end of one is carried into the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Blocks = NDArray[np.void]
 
-# One record of the stream, in order. `site` numbers call stacks, `step` counts fences before it.
-EVENT = np.dtype(
-    [
-        ("address", "u8"),
-        ("size", "i8"),
-        ("site", "i8"),
-        ("step", "i8"),
-        ("free", "?"),
-        ("range", "?"),
-    ]
-)
-# A stretch of memory between its allocation and its release. `died` is FOREVER while it lives.
-BLOCK = np.dtype(
-    [("address", "u8"), ("size", "i8"), ("site", "i8"), ("born", "i8"), ("died", "i8")]
-)
 FOREVER = np.iinfo(np.int64).max
+# A stretch of memory from the step that allocated it to the one that released it; `died` is
+# FOREVER while it lives. `site` numbers call stacks, `record` points at the allocation, `ranged`
+# marks mapped pages, of which a part can be released.
+BLOCK = np.dtype(
+    [(name, "i8") for name in ("address", "size", "site", "record", "born", "died")]
+    + [("ranged", "?")]
+)
 
 
-def blocks(events: NDArray[np.void]) -> NDArray[np.void]:
-    """Pair every allocation with the release of its address.
+@dataclass(frozen=True)
+class Events:
+    """Records of the stream in order; one array a field, each of shape ``(n,)``.
 
     Args:
-        events: shape ``(n,)`` of EVENT, in the order in which they happened.
+        address: of the block.
+        size: in bytes; of a release only where it is ranged.
+        site: number of the allocating call stack.
+        record: the record's number in its file.
+        step: fences that came before it, less one.
+        free: whether it is a release.
+        ranged: whether it maps or unmaps pages.
+    """
+
+    address: Ints
+    size: Ints
+    site: Ints
+    record: Ints
+    step: Ints
+    free: NDArray[np.bool_]
+    ranged: NDArray[np.bool_]
+
+    def where(self, chosen: NDArray[np.bool_]) -> Events:
+        """The chosen records."""
+        return Events(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
+def crossing(events: Events, alive: Blocks) -> Blocks:
+    """The blocks that outlive the step that made them.
+
+    Args:
+        events: one piece of the stream, in the order in which it happened.
+        alive: shape ``(k,)`` of BLOCK: those that were alive before.
 
     Returns:
-        Shape ``(m,)`` of BLOCK. Releases of memory that was allocated before the stream began
-        are dropped: the stream does not know their size.
+        Shape ``(m,)`` of BLOCK, those of ``alive`` among them. Releases of memory that was
+        allocated before the stream began are dropped: the stream does not know their size.
     """
-    ranged = events["range"]
-    return np.concatenate([_points(events[~ranged]), _ranges(events[ranged])])
+    pages = alive["ranged"]
+    if not pages.any() and not events.ranged.any():
+        return _points(events, alive)
+    points = _points(events.where(~events.ranged), alive[~pages])
+    return np.concatenate([points, _ranges(events.where(events.ranged), alive[pages])])
 
 
-def _points(events: NDArray[np.void]) -> NDArray[np.void]:
+def _points(events: Events, alive: Blocks) -> Blocks:
     """Blocks of malloc and its kin: an address is released as a whole."""
-    order = np.argsort(events["address"], kind="stable")
-    ordered = events[order]
-    starts = np.flatnonzero(~ordered["free"])
-    found = np.empty(len(starts), BLOCK)
-    for field in ("address", "size", "site"):
-        found[field] = ordered[field][starts]
-    found["born"] = ordered["step"][starts]
-    # The next record at the same address ends the block; a second allocation there means that
-    # the release went unseen, and ends it too.
-    after = np.minimum(starts + 1, len(ordered) - 1)
-    ends = (after != starts) & (ordered["address"][after] == ordered["address"][starts])
-    found["died"] = np.where(ends, ordered["step"][after], FOREVER)
+    before = len(alive)
+    address = np.concatenate([alive["address"], events.address])
+    step = np.concatenate([alive["born"], events.step])
+    free = np.concatenate([np.zeros(before, bool), events.free])
+    order = np.argsort(address, kind="stable")
+    # The next record at the same address ends a block. When that is another allocation, the
+    # release went unseen.
+    ends = np.zeros(len(order), bool)
+    ends[:-1] = np.diff(address[order]) == 0
+    starts = np.flatnonzero(~free[order])
+    block = order[starts]
+    born = step[block]
+    died = np.full(len(starts), FOREVER)
+    ended = ends[starts]
+    died[ended] = step[order[starts[ended] + 1]]
+    outlives = born != died
+    return _gather(events, alive, block[outlives], died[outlives])
+
+
+def _gather(events: Events, alive: Blocks, index: Ints, died: Ints) -> Blocks:
+    """Blocks by their place in ``alive`` followed by ``events``."""
+    found = np.zeros(len(index), BLOCK)
+    old = index < len(alive)
+    found[old] = alive[index[old]]
+    new = index[~old] - len(alive)
+    for name in ("address", "size", "site", "record"):
+        found[name][~old] = getattr(events, name)[new]
+    found["born"][~old] = events.step[new]
+    found["died"] = died
     return found
 
 
-def _ranges(events: NDArray[np.void]) -> NDArray[np.void]:
+def _ranges(events: Events, alive: Blocks) -> Blocks:
     """Blocks of mmap: any part of a mapping may be unmapped, or several at once."""
-    alive: list[tuple[int, int, int, int]] = []  # start, end, site, born
-    done: list[tuple[int, int, int, int, int]] = []
-    for address, size, site, step, free, _ in events.tolist():
-        start, end = address, address + size
-        kept = []
-        for block in alive:
-            for piece, died in _cut(block, start, end):
-                if died:
-                    done.append((piece[0], piece[1] - piece[0], piece[2], piece[3], step))
-                else:
-                    kept.append(piece)
-        alive = kept
+    held = alive.tolist()
+    done = []
+    columns = (getattr(events, field.name).tolist() for field in fields(events))
+    for address, size, site, record, step, free, _ in zip(*columns, strict=True):
+        pieces = [p for block in held for p in _cut(block, address, address + size, step)]
+        done += [p for p in pieces if p[5] != FOREVER]
+        held = [p for p in pieces if p[5] == FOREVER]
         if not free:
-            alive.append((start, end, site, step))
-    done += [(start, end - start, site, born, FOREVER) for start, end, site, born in alive]
-    return np.array(done, BLOCK)
+            held.append((address, size, site, record, step, FOREVER, True))
+    found: Blocks = np.array(done + held, BLOCK)
+    return np.compress(found["born"] != found["died"], found)
 
 
-def _cut(
-    block: tuple[int, int, int, int], start: int, end: int
-) -> Iterator[tuple[tuple[int, int, int, int], bool]]:
-    """The pieces of a mapping that [start, end) leaves alive (False) and ends (True)."""
-    low, high, site, born = block
-    if end <= low or high <= start:
-        yield block, False
+_Block = tuple[int, int, int, int, int, int, bool]
+
+
+def _cut(block: _Block, start: int, end: int, step: int) -> Iterator[_Block]:
+    """The pieces of a mapping that [start, end) leaves alive, and the one that it ends."""
+    address, size, site, record, born, died, ranged = block
+    high = address + size
+    if end <= address or high <= start:
+        yield block
         return
-    if low < start:
-        yield (low, start, site, born), False
-    yield (max(low, start), min(high, end), site, born), True
+
+    def piece(low: int, top: int, until: int) -> _Block:
+        return low, top - low, site, record, born, until, ranged
+
+    if address < start:
+        yield piece(address, start, died)
+    yield piece(max(address, start), min(high, end), step)
     if end < high:
-        yield (end, high, site, born), False
+        yield piece(end, high, died)
 
 
 @dataclass(frozen=True)
@@ -106,23 +149,25 @@ class Ledger:
         sites: shape ``(k,)``: the site numbers that ever held a block across a boundary.
         bytes: shape ``(k, steps)``: bytes alive at the end of each step.
         counts: shape ``(k, steps)``: blocks alive at the end of each step.
+        records: shape ``(k,)``: the record of one allocation of each site.
     """
 
     sites: Ints
     bytes: Floats
     counts: Floats
+    records: Ints
 
     @classmethod
-    def of(cls, found: NDArray[np.void], steps: int) -> Ledger:
-        """The ledger of ``steps`` steps from their blocks."""
-        # A block that dies in the step that made it never crosses a boundary.
-        crossing = found[(found["born"] != found["died"]) & (found["born"] < steps)]
-        sites, row = np.unique(crossing["site"], return_inverse=True)
+    def of(cls, found: Blocks, steps: int) -> Ledger:
+        """The ledger of ``steps`` steps from their blocks; each block once."""
+        inside = found[found["born"] < steps]
+        sites, first, row = np.unique(inside["site"], return_index=True, return_inverse=True)
         shape = (len(sites), steps)
         return cls(
             sites,
-            _levels(row, crossing, crossing["size"].astype(float), shape),
-            _levels(row, crossing, np.ones(len(crossing)), shape),
+            _levels(row, inside, inside["size"].astype(float), shape),
+            _levels(row, inside, np.ones(len(inside)), shape),
+            inside["record"][first],
         )
 
     def total(self, chosen: NDArray[np.bool_]) -> Floats:
@@ -130,12 +175,12 @@ class Ledger:
         return np.asarray(self.bytes[chosen].sum(axis=0))
 
 
-def _levels(row: Ints, found: NDArray[np.void], weight: Floats, shape: tuple[int, int]) -> Floats:
+def _levels(row: Ints, found: Blocks, weight: Floats, shape: tuple[int, int]) -> Floats:
     """Shape ``shape``: the sum of weights alive at each boundary, per row."""
     rows, steps = shape
-    change = np.bincount(row * steps + np.maximum(found["born"], 0), weight, minlength=rows * steps)
+    born = row * steps + np.maximum(found["born"], 0)
+    change = np.bincount(born, weight, minlength=rows * steps)
     ended = found["died"] < steps
-    change -= np.bincount(
-        row[ended] * steps + found["died"][ended], weight[ended], minlength=rows * steps
-    )
+    died = row[ended] * steps + found["died"][ended]
+    change -= np.bincount(died, weight[ended], minlength=rows * steps)
     return np.asarray(np.cumsum(change.reshape(shape), axis=1))

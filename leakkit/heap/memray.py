@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakkit.heap import Engine, Frame, HeapError, Site
-from leakkit.heap.ledger import EVENT, FOREVER, Ledger, blocks
+from leakkit.heap.ledger import BLOCK, FOREVER, Blocks, Events, Ledger, crossing
 from leakkit.series import Kind, Quantity, Series
 
 # The size of a fence: an allocation that nothing else makes, freed at once and never touched.
 FENCE_BYTES = 7_340_033
 
-_RECORD = np.dtype([("address", "u8"), ("size", "i8"), ("allocator", "i4"), ("stack", "i8")])
+_RECORD = np.dtype([("address", "i8"), ("size", "i8"), ("allocator", "i4"), ("stack", "i8")])
+_PIECE = 1_000_000  # records read at once: some 50 MB
+_SITES_A_FILE = 2**40  # site numbers of one file; more than it can have stacks
 _FIELDS = attrgetter("address", "size", "allocator", "stack_id")
 # The numbers differ between versions of memray, the names do not.
 _FREES = [a.value for a in memray.AllocatorType if a.name in ("FREE", "PYMALLOC_FREE", "MUNMAP")]
@@ -112,96 +114,69 @@ class Trace:
     """
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
-        self._ledgers: list[Ledger] = []
-        self._bases: list[tuple[int, Path]] = []  # first site number of each file
-        self._python: list[NDArray[np.bool_]] = []  # per file: is the site Python's?
-        self._first: list[NDArray[np.int64]] = []  # per file: a record's index, by site
-        self._carried = np.empty(0, EVENT)
+        self._paths: list[Path] = []
+        self._ended: list[Blocks] = [np.empty(0, BLOCK)]  # blocks that died in some step
+        self._alive = np.empty(0, BLOCK)
+        self.steps = 0
         for path in paths:
             self.append(path)
 
     @property
     def stretches(self) -> int:
         """How many files were read."""
-        return len(self._bases)
+        return len(self._paths)
 
     def append(self, path: Path) -> None:
-        """Read one more file."""
-        records = _records(path)
-        base = self._sites_so_far()
-        events, steps, first = _events(records, base)
-        self._bases.append((base, path))
-        self._first.append(first)
-        self._python.append(np.isin(records["allocator"][first], _PYTHON))
-        found = blocks(np.concatenate([self._carried, events]))
-        found = found[found["born"] != found["died"]]
-        self._carried = _alive(found)
-        self._ledgers.append(Ledger.of(found, steps))
+        """Read one more file, piece by piece: a stretch of retracing makes ten million records."""
+        stretch, fences = len(self._paths), 0
+        self._paths.append(path)
+        for start, records in _pieces(path):
+            events, fences = _events(records, fences, start, stretch, self.steps)
+            found = crossing(events, self._alive)
+            dead = found["died"] != FOREVER
+            self._ended.append(found[dead])
+            self._alive = found[~dead]
+        self.steps += max(fences - 1, 0)
 
     def series(self) -> list[Series]:
         """``python_heap`` and ``native_heap``, exact, over all stretches."""
-        python = self._is_python()
-        totals = [
-            (ledger.total(python[ledger.sites]), ledger.total(~python[ledger.sites]))
-            for ledger in self._ledgers
-        ]
-        names = ("python_heap", "native_heap")
+        ledger = self._ledger()
+        python = ledger.sites % 2 == 1
         return [
-            Series(Quantity(name, "B", Kind.EXACT), np.concatenate([pair[i] for pair in totals]))
-            for i, name in enumerate(names)
-            if totals
+            Series(Quantity("python_heap", "B", Kind.EXACT), ledger.total(python)),
+            Series(Quantity("native_heap", "B", Kind.EXACT), ledger.total(~python)),
         ]
 
     def sites(self, *, most: int = 200, native: bool = False) -> list[Site]:
         """The sites that rose most between the first and the last boundary."""
-        numbers, levels, counts = self._joined()
-        rise = levels[:, -1] - levels[:, 0] if levels.size else np.empty(0)
+        ledger = self._ledger()
+        if not ledger.bytes.size:
+            return []
+        rise = ledger.bytes[:, -1] - ledger.bytes[:, 0]
         chosen = [i for i in np.argsort(-rise, kind="stable")[:most] if rise[i] > 0]
-        stacks = self._stacks([int(numbers[i]) for i in chosen], native=native)
-        python = self._is_python()
+        stacks = self._stacks(ledger, chosen, native=native)
         merged: dict[tuple[object, ...], Site] = {}  # a stack has one number in each file
         for i in chosen:
-            number = int(numbers[i])
-            stack, deep = stacks[number]
-            allocator = "python" if python[number] else "native"
-            site = Site(stack, allocator, levels[i], counts[i], deep)
-            same = merged.get((stack, allocator, deep))
-            merged[stack, allocator, deep] = _sum(same, site) if same else site
+            allocator = "python" if ledger.sites[i] % 2 else "native"
+            key = (*stacks[i], allocator)
+            site = Site(stacks[i][0], allocator, ledger.bytes[i], ledger.counts[i], stacks[i][1])
+            merged[key] = _sum(merged[key], site) if key in merged else site
         return sorted(merged.values(), key=lambda site: site.live[0] - site.live[-1])
 
-    def _sites_so_far(self) -> int:
-        return sum(len(first) for first in self._first)
-
-    def _is_python(self) -> NDArray[np.bool_]:
-        return np.concatenate(self._python) if self._python else np.empty(0, bool)
-
-    def _joined(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """All site numbers with their bytes and blocks over all stretches."""
-        if not self._ledgers:
-            return np.empty(0, np.int64), np.empty((0, 0)), np.empty((0, 0))
-        numbers = np.unique(np.concatenate([ledger.sites for ledger in self._ledgers]))
-
-        def join(part: str) -> NDArray[np.float64]:
-            pieces = []
-            for ledger in self._ledgers:
-                piece = np.zeros((len(numbers), ledger.bytes.shape[1]))
-                piece[np.searchsorted(numbers, ledger.sites)] = getattr(ledger, part)
-                pieces.append(piece)
-            return np.concatenate(pieces, axis=1)
-
-        return numbers, join("bytes"), join("counts")
+    def _ledger(self) -> Ledger:
+        return Ledger.of(np.concatenate([*self._ended, self._alive]), self.steps)
 
     def _stacks(
-        self, numbers: Sequence[int], *, native: bool
+        self, ledger: Ledger, chosen: Sequence[int], *, native: bool
     ) -> dict[int, tuple[tuple[Frame, ...], tuple[str, ...]]]:
         """Python (and native) frames of the given sites, read from the files' own records."""
         stacks = {}
-        for (base, path), first in zip(self._bases, self._first, strict=True):
-            own = {int(first[n - base]): n for n in numbers if base <= n < base + len(first)}
-            for index, record in _pick(path, sorted(own)):
+        for stretch, path in enumerate(self._paths):
+            own = [i for i in chosen if ledger.sites[i] // _SITES_A_FILE == stretch]
+            wanted = {int(ledger.records[i]): i for i in own}
+            for index, record in _pick(path, sorted(wanted)):
                 frames = tuple(Frame(*frame) for frame in record.stack_trace())
-                deep = _native_frames(record) if native else ()
-                stacks[own[index]] = frames, deep
+                stacks[wanted[index]] = frames, _native_frames(record) if native else ()
         return stacks
 
 
@@ -209,48 +184,44 @@ def _sum(one: Site, other: Site) -> Site:
     return replace(one, live=one.live + other.live, blocks=one.blocks + other.blocks)
 
 
-def _records(path: Path) -> NDArray[np.void]:
-    """Shape ``(n,)``: memray's records in order."""
-    reader = memray.FileReader(path)
-    return np.fromiter(map(_FIELDS, reader.get_allocation_records()), _RECORD)
+def _pieces(path: Path) -> Iterator[tuple[int, NDArray[np.void]]]:
+    """memray's records in order, with the number of the first of each piece."""
+    records = map(_FIELDS, memray.FileReader(path).get_allocation_records())
+    start = 0
+    while len(piece := np.fromiter(islice(records, _PIECE), _RECORD)):
+        yield start, piece
+        start += len(piece)
 
 
 def _events(
-    records: NDArray[np.void], base: int
-) -> tuple[NDArray[np.void], int, NDArray[np.int64]]:
+    records: NDArray[np.void], fences: int, start: int, stretch: int, steps: int
+) -> tuple[Events, int]:
     """The records between the first and the last fence, as events.
 
-    Sites are numbered from ``base``, one for each stack and kind of allocator.
+    Args:
+        records: one piece of a file.
+        fences: how many came before it.
+        start: the number of its first record.
+        stretch: the number of its file.
+        steps: those of the files before.
 
     Returns:
-        The events, the number of steps, and for each site the index of one of its records.
+        The events, and the fences so far.
     """
     python = np.isin(records["allocator"], _PYTHON)
     fence = python & (records["size"] == FENCE_BYTES)
-    passed = np.cumsum(fence)
-    free = np.isin(records["allocator"], _FREES)
-    key = records["stack"] * 2 + python
-    key[free] = -1  # a release belongs to the site that allocated
-    _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    events = np.empty(len(records), EVENT)
-    events["address"], events["size"] = records["address"], records["size"]
-    events["site"] = number + base
-    events["step"] = passed - 1
-    events["free"] = free
-    events["range"] = np.isin(records["allocator"], _RANGES)
-    steps = max(int(passed[-1]) - 1, 0) if len(records) else 0
-    inside = (passed > 0) & ~fence
-    return events[inside], steps, first
-
-
-def _alive(found: NDArray[np.void]) -> NDArray[np.void]:
-    """The blocks still alive, as allocations that happened before the next stretch."""
-    alive = found[found["died"] == FOREVER]
-    events = np.zeros(len(alive), EVENT)
-    for field in ("address", "size", "site"):
-        events[field] = alive[field]
-    events["step"] = -1
-    return events
+    passed = fences + np.cumsum(fence)
+    events = Events(
+        address=records["address"],
+        size=records["size"],
+        # One site for each stack and kind of allocator: odd numbers are Python's.
+        site=stretch * _SITES_A_FILE + records["stack"] * 2 + python,
+        record=np.arange(start, start + len(records)),
+        step=passed - 1 + steps,
+        free=np.isin(records["allocator"], _FREES),
+        ranged=np.isin(records["allocator"], _RANGES),
+    )
+    return events.where((passed > 0) & ~fence), int(passed[-1])
 
 
 def _pick(path: Path, indices: Sequence[int]) -> Iterable[tuple[int, Any]]:
