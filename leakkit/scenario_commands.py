@@ -30,8 +30,8 @@ class UsageError(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``leakkit scenarios`` with these arguments; returns the exit code."""
-    parser = make_parser()
-    args = parser.parse_args(argv)
+    arguments, options = _split(sys.argv[1:] if argv is None else argv)
+    args = make_parser().parse_args(arguments, argparse.Namespace(options=options))
     try:
         command: Callable[[argparse.Namespace], int] = args.command
         return command(args)
@@ -41,38 +41,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of ``leakkit scenarios``."""
+    """The parser of ``leakkit scenarios``; each command sets ``command``, a function."""
     parser = argparse.ArgumentParser(
         prog="leakkit scenarios",
         description=_DESCRIPTION,
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_commands(parser)
-    return parser
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add ``scenarios`` to the subparsers of a larger command line."""
-    parser = subparsers.add_parser(
-        "scenarios",
-        help="known leaks with their corrections",
-        description=_DESCRIPTION,
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_commands(parser)
-
-
-def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the commands; each sets ``command``, a function of the parsed arguments."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_list(commands)
-    _add_show(commands)
-    _add_run(commands)
-    _add_matrix(commands)
-    _add_new(commands)
-    _add_verify(commands)
+    for add in (_add_list, _add_show, _add_run, _add_matrix, _add_new, _add_verify):
+        add(commands)
+    return parser
 
 
 def _add_list(commands: Any) -> None:
@@ -89,12 +68,13 @@ def _add_show(commands: Any) -> None:
 
 
 def _add_run(commands: Any) -> None:
-    command = commands.add_parser("run", help="measure one, each form in a fresh process")
+    command = commands.add_parser(
+        "run",
+        help="measure one, each form in a fresh process",
+        epilog="What stands after -- goes to leakkit run, e.g. -- --max-steps 960",
+    )
     command.add_argument("name", metavar="NAME | FILE.py")
     command.add_argument("--form", choices=("leaky", "corrected", "both"), default="both")
-    command.add_argument(
-        "options", metavar="-- OPTION", nargs="*", help="options for leakkit run, after --"
-    )
     command.set_defaults(command=_run)
 
 
@@ -194,6 +174,14 @@ def _verify(args: argparse.Namespace) -> int:
     if not complaints:
         print(f"{scenario.name}: leaky is caught, corrected is flat, both do the same work")
     return DIFFERENT if complaints else AS_EXPECTED
+
+
+def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before and after ``--``."""
+    if "--" not in arguments:
+        return arguments, ()
+    cut = list(arguments).index("--")
+    return arguments[:cut], arguments[cut + 1 :]
 
 
 def _find(name: str) -> Scenario:

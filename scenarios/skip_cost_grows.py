@@ -10,7 +10,7 @@ SCENARIO = Scenario(
     family="input",
     needs=("tensorflow",),
     grows=("latency",),
-    rate="as many samples more to read as the batch has: some 2 % of the first steps' time",
+    rate="as many samples more to read as the batch has: some 0.4 % of the first step's time",
     diagnosis="skip-cost-grows",
     symptom="An epoch starts fast and gets slower and slower; memory is flat. A restart from a "
     "checkpoint starts slow.",
@@ -23,7 +23,7 @@ SCENARIO = Scenario(
     leaks_on={"tensorflow": ">=2.0"},
 )
 
-BATCH = 32
+BATCH = 8
 
 
 def leaky() -> Step:
