@@ -150,7 +150,8 @@ VARIABLES = (
          unless=(_MODEL, Clue((), {"made": ("keras-compile", "keras-optimizer")})), share=0.85),
     Rule("variable-in-loop", "high", (_registry("tf_kernel_cache"), _made("tf-variable")),
          "Make variables once, outside the loop, and assign() to them; or give them one name.",
-         unless=(_MODEL, _made("keras-metric", "keras-optimizer", "keras-layer"))),
+         unless=(_MODEL, _made("keras-metric", "keras-optimizer", "keras-layer"),
+                 _retrace(**_TF))),
     Rule("variable-in-loop", "medium",
          (_made("tf-variable"), Grows(("native_heap", "python_heap", "live_tensors"))),
          "Make variables once, outside the loop, and assign() to them.",
@@ -316,7 +317,7 @@ INPUT = (
          unless=(_MODEL, _made("tf-generator", "tf-skip", "keras-compile"))),
     Rule("dataset-distributed-each-step", "high", (_made("tf-distributed-dataset"),),
          "Distribute the dataset once and iterate the result.", share=0.6),
-    Rule("skip-cost-grows", "high", (_SLOWER, _made("tf-skip")),
+    Rule("skip-cost-grows", "high", (_made("tf-skip"), _SLOWER),
          "Keep one iterator, or shard by index: skip(n) reads and drops n elements each time.",
          share=0.9),
     Rule("framework-own-growth", "medium",
@@ -349,7 +350,7 @@ THREADS = (
          "Join each thread, or make them once.", share=0.5, scenario=False,
          unless=(_thread("threadpoolexecutor", "private"), _container(item=_ITERATORS),
                  _container(item=_POOLS))),
-    Rule("lock-contention-grows", "medium", (_SLOWER, Clue(("thread",))),
+    Rule("lock-contention-grows", "medium", (Clue(("thread",)), _SLOWER),
          "Use fewer threads, or hold the lock for less.", share=0.5,
          unless=(_USERS_CONTAINER,)),
     Rule("unclosed-files", "medium", (Clue(("descriptor",), {"name": _has("/")}),),
@@ -411,27 +412,27 @@ REGISTRIES = (
     Rule("re-cache", "low", (_registry("re_cache"),), "Compile patterns once.", scenario=False),
 )  # fmt: skip
 
+_LISTING = Clue(("time",), {"function": _has("scandir", "listdir", "glob")})
+_SORTING = Clue(("time",), {"function": _has("sorted", "'sort'")})
+_READING = Clue(
+    ("time",), {"function": _has("readline", "read", "splitlines", "loads", "decode", "split")}
+)
 SLOWDOWNS = (
-    Rule("file-per-step-listing", "high",
-         (_SLOWER, Clue(("time",), {"function": _has("scandir", "listdir", "glob")})),
+    Rule("file-per-step-listing", "high", (_LISTING, _SLOWER),
          "Keep the names instead of listing the folder each step, or use a folder an epoch.",
          share=0.8),
-    Rule("file-per-step-listing", "medium", (_SLOWER, _file(files_per_step=_positive)),
+    Rule("file-per-step-listing", "medium", (_file(files_per_step=_positive), _SLOWER),
          "Keep the names instead of listing the folder each step, or use a folder an epoch.",
-         share=0.3,
-         unless=(Clue(("time",), {"function": _has("scandir", "listdir", "glob")}),)),
-    Rule("log-parsing", "high",
-         (_SLOWER, Clue(("time",), {"function": _has("readline", "read", "splitlines", "loads",
-                                                     "decode", "split")}), _file()),
-         "Remember where reading stopped, or keep the figures in memory.", share=0.8),
-    Rule("sorting-history", "high",
-         (_SLOWER, Clue(("time",), {"function": _has("sorted", "sort'")}), _USERS_CONTAINER),
+         share=0.3, unless=(_LISTING,)),
+    Rule("log-parsing", "high", (_READING, _SLOWER, _file()),
+         "Remember where reading stopped, or keep the figures in memory.", share=0.8,
+         unless=(_LISTING,)),
+    Rule("sorting-history", "high", (_SORTING, _SLOWER, _USERS_CONTAINER),
          "Keep the history sorted (bisect.insort) or use a heap; sort what is new only.",
          share=0.9),
-    Rule("growing-scan", "high", (_SLOWER, _USERS_CONTAINER),
+    Rule("growing-scan", "high", (_USERS_CONTAINER, _SLOWER),
          "Keep a running figure, or scan only what is new.", share=0.6,
-         unless=(Clue(("time",), {"function": _has("sorted", "sort'")}), _retrace(),
-                 Clue(("container",), {"replaced": (True,)}))),
+         unless=(_SORTING, _retrace(), Clue(("container",), {"replaced": (True,)}))),
 )  # fmt: skip
 
 GENERIC = (

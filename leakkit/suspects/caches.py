@@ -55,13 +55,28 @@ class Audits:
                 self.failed.append(f"an audit of caches ended badly ({error})")
         self._audits.clear()
 
-    def suspects(self) -> list[Suspect]:
-        """The caches that grow."""
-        return [_suspect(name, rate) for name, rate in self.growth.items() if rate >= _LEAST]
+    def suspects(self, lines: Sequence[Suspect]) -> list[Suspect]:
+        """The caches that grow, each with the line that fills it.
+
+        Args:
+            lines: the suspects of the allocation sites, most bytes first.
+        """
+        grown = [(name, rate) for name, rate in self.growth.items() if rate >= _LEAST]
+        return [_suspect(name, rate, lines) for name, rate in grown]
 
 
-def _suspect(name: str, rate: float) -> Suspect:
+def _suspect(name: str, rate: float, lines: Sequence[Suspect]) -> Suspect:
     facts = {"registry": name, "bytes_per_step": rate, "measured": True, "owner": "library"}
     what = f"gains {rate:,.0f} B a step; measured by emptying it"
     where = _WORDS.get(name, f"the framework's cache {name}")
+    filled = next((line for line in lines if _could_fill(line, rate)), None)
+    if filled is not None:
+        where += f", filled at {filled.where}"
+        facts["line"] = filled.where
     return Suspect("cache", where, what, rate, "B", ("native_heap",), facts)
+
+
+def _could_fill(line: Suspect, rate: float) -> bool:
+    """Whether a line of the user's allocates as much native memory as a cache gains."""
+    native = float(line.facts.get("native_bytes", 0.0))
+    return bool(line.facts.get("file")) and native >= 0.3 * rate

@@ -5,18 +5,22 @@ from __future__ import annotations
 import collections
 import functools
 import gc
+import itertools
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from leakkit.suspects.paths import dict_of
+from leakkit.suspects.places import module_owner
 from leakkit.suspects.sizes import Lengths, Sizer, leaf_sizers, type_module, type_name
 
 _SMALL_HOLDER = 64  # a bigger dict is a collection, not a set of named values
 _BIG_VALUE = 512  # bytes: below this a value that is replaced cannot matter
 _LRU = functools._lru_cache_wrapper
 _CELL = types.CellType
-_HEAP_TYPE = 1 << 9
+_MOST_INSTANCES = 2000  # the user's objects whose attributes are followed
+_HOLDERS = {dict, list, _CELL}
 
 
 @dataclass
@@ -88,31 +92,38 @@ class Censuses:
     def release(self) -> list[Tracked]:
         """Everything that is bigger now than at first; lets go of all the rest."""
         own = self._own_ids()
-        grown = [
-            *(t for t in _grown(self._containers, self._columns, "length") if id(t.holder) not in own),
-            *_grown(self._lru, self._lru_columns, "lru"),
-        ]
+        grown = _grown(self._containers, self._columns, "length")
+        grown = [t for t in grown if id(t.holder) not in own]
+        grown += _grown(self._lru, self._lru_columns, "lru")
+        first, last = self._slot_columns[0], self._slot_columns[-1]
         for number, (holder, key) in enumerate(self._slots):
-            sizes = [column[number] for column in self._slot_columns]
-            if sizes[-1] > sizes[0]:
+            if last[number] > first[number]:
+                sizes = [column[number] for column in self._slot_columns]
                 grown.append(Tracked(holder, "value", key, sizes))
         self._containers, self._lru, self._slots = [], [], []
         return grown
 
     def _own_ids(self) -> set[int]:
         """The lists of this object, which grow with every census."""
-        return {id(value) for value in self.__dict__.values()}
+        return {id(self.__dict__), *map(id, self.__dict__.values())}
 
     def _choose(self, objects: Sequence[Any]) -> None:
-        sizer, skip = self._lengths.sizer, {id(objects), id(self.__dict__)}
-        self._containers = [o for o in objects if sizer(type(o)) is not None and id(o) not in skip]
+        sizer = self._lengths.sizer
+        # By type first: there are some thousand types, and some hundred thousand objects.
+        counted = {kind for kind in set(map(type, objects)) if sizer(kind) is not None}
+        self._containers = [o for o in objects if type(o) in counted]
         self._lru = [o for o in objects if type(o) is _LRU]
         self._slots = [
-            (o, key)
-            for o in objects
-            if id(o) not in skip
-            for key in self._big_values(o)
+            (o, key) for o in objects if type(o) in _HOLDERS for key in self._big_values(o)
         ]
+        self._slots += self._attributes(objects)
+
+    def _attributes(self, objects: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """Attributes of the user's own objects; from Python 3.11 on they lie in no dict."""
+        kinds = {k for k in set(map(type, objects)) if module_owner(type_module(k)) == "user"}
+        owners = (o for o in objects if type(o) in kinds)
+        spaces = map(dict_of, itertools.islice(owners, _MOST_INSTANCES))
+        return [(space, key) for space in spaces for key in self._big_values(space)]
 
     def _read_lengths(self) -> list[int]:
         sizer = self._lengths.sizer
@@ -123,7 +134,8 @@ class Censuses:
         if kind is dict:
             if not 0 < len(holder) <= _SMALL_HOLDER:
                 return []
-            return [k for k, v in holder.items() if type(v) in self._leaves and type(k) is str]
+            leaves = self._leaves
+            return [k for k, v in holder.items() if type(v) in leaves and not _is_dunder(k)]
         if kind is _CELL:
             return [None] if self._leaf(_cell_value(holder)) else []
         if kind is list and 0 < len(holder) <= 4:
@@ -143,6 +155,11 @@ class Censuses:
         except Exception:
             return 0
         return size if size >= _BIG_VALUE else 0
+
+
+def _is_dunder(key: Any) -> bool:
+    """``__doc__`` and the like never grow; a key of another type is an entry, not a name."""
+    return type(key) is not str or key.startswith("__")
 
 
 def _cell_value(cell: Any) -> Any:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import collections
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leakkit.suspects import Suspect
+from leakkit.suspects import Suspect, items
 from leakkit.suspects.census import Tracked, slot_value, steady_rate
-from leakkit.suspects.paths import Path, dict_of
+from leakkit.suspects.paths import Path
 from leakkit.suspects.registries import registry
 from leakkit.suspects.sizes import Weight, isinstance_exact, type_module, type_name, weigh
+from leakkit.units import bytes_text
 
-_SAMPLE = 16  # items weighed of one container
+_EXPLAINS = ("python_heap", "native_heap", "live_objects", "live_tensors", "latency")
+_SLOT = 8  # bytes of the reference itself
 
 
 @dataclass
@@ -25,7 +26,8 @@ class Grower:
         tracked: what was followed.
         rate: items, or bytes for a value that is replaced, per step.
         path: its name, once it has one.
-        weight: what the sampled items hold, per item.
+        weight: what the sampled items hold together.
+        sampled: how many items that are.
     """
 
     tracked: Tracked
@@ -40,13 +42,18 @@ class Grower:
         return self.tracked.sizes[-1]
 
     @property
+    def replaced(self) -> bool:
+        """Whether it is a value that is replaced by bigger ones, not a container that fills."""
+        return self.tracked.kind == "value"
+
+    @property
     def bytes_per_step(self) -> float:
         """What it is estimated to gain a step."""
-        if self.tracked.kind == "value":
+        if self.replaced:
             return self.rate
         if self.weight is None or not self.sampled:
             return 0.0
-        return self.rate * (self.weight.bytes / self.sampled + 8)
+        return self.rate * (self.weight.bytes / self.sampled + _SLOT)
 
 
 def growers(tracked: Sequence[Tracked], steps: Sequence[int]) -> list[Grower]:
@@ -54,16 +61,13 @@ def growers(tracked: Sequence[Tracked], steps: Sequence[int]) -> list[Grower]:
     found = [Grower(t, steady_rate(t.sizes, steps)) for t in tracked]
     found = [g for g in found if g.rate > 0]
     counted = {id(g.tracked.holder) for g in found if g.tracked.kind == "length"}
-    return [g for g in found if not (g.tracked.kind == "value" and id(_value(g)) in counted)]
+    return [g for g in found if not (g.replaced and id(target(g)) in counted)]
 
 
 def target(grower: Grower) -> Any:
     """The object to look for when the grower is named."""
-    return grower.tracked.holder if grower.tracked.kind != "value" else _value(grower)
-
-
-def _value(grower: Grower) -> Any:
-    return slot_value(grower.tracked.holder, grower.tracked.key)
+    tracked = grower.tracked
+    return slot_value(tracked.holder, tracked.key) if grower.replaced else tracked.holder
 
 
 def weigh_grower(grower: Grower, fresh: set[int], others: set[int], since: int) -> None:
@@ -75,35 +79,17 @@ def weigh_grower(grower: Grower, fresh: set[int], others: set[int], since: int) 
         others: ids of the other growing containers, which are weighed on their own.
         since: steps since then; only items added in them can be weighed.
     """
-    added = max(1, min(_SAMPLE, int(grower.rate * since)))
-    items = _newest(grower, fresh)[:added]
-    grower.sampled = len(items)
-    parts = [part for item in items for part in item]
-    grower.weight = weigh(parts, fresh - others, 400 * max(1, len(items)))
+    added = max(1, min(items.SAMPLE, int(grower.rate * since)))
+    sample = _contents(grower, fresh)[:added]
+    grower.sampled = len(sample)
+    flat = [part for item in sample for part in item]
+    grower.weight = weigh(flat, fresh - others, 400 * max(1, len(sample)))
 
 
-def _newest(grower: Grower, fresh: set[int]) -> list[tuple[Any, ...]]:
-    holder, kind = grower.tracked.holder, grower.tracked.kind
-    try:
-        if kind == "value":
-            return [(_value(grower),)]
-        if kind == "lru":
-            return []
-        return _last_items(holder, fresh)
-    except Exception:  # a container that changes meanwhile, or a hostile subclass
-        return []
-
-
-def _last_items(holder: Any, fresh: set[int]) -> list[tuple[Any, ...]]:
-    if isinstance_exact(holder, (dict,)):
-        latest = itertools.islice(reversed(list(dict.items(holder))), _SAMPLE)
-        return [pair for pair in latest]
-    if isinstance_exact(holder, (list,)):
-        return [(item,) for item in reversed(list.__getitem__(holder, slice(-_SAMPLE, None)))]
-    if isinstance_exact(holder, (collections.deque,)):
-        return [(item,) for item in itertools.islice(collections.deque.__reversed__(holder), _SAMPLE)]
-    members = [m for m in set.__iter__(holder) if id(m) in fresh] or list(set.__iter__(holder))
-    return [(m,) for m in members[:_SAMPLE]]
+def _contents(grower: Grower, fresh: set[int] | None = None) -> list[items.Item]:
+    if grower.replaced:
+        return [(target(grower),)]
+    return items.newest(grower.tracked.holder, fresh)
 
 
 def suspect(grower: Grower) -> Suspect | None:
@@ -112,72 +98,49 @@ def suspect(grower: Grower) -> Suspect | None:
     if path is None or path.owner == "leakkit":
         return None
     known = registry(path)
-    facts = {**_facts(grower, path), "registry": known.name if known else None}
     where = f"{known.words}: {_where(grower, path)}" if known else _where(grower, path)
-    unit = "B" if grower.tracked.kind == "value" else "items"
-    return Suspect(
-        "cache" if known or path.owner != "user" or path.kind == "lru_cache" else "container",
-        where, _what(grower, path), grower.rate, unit, ("python_heap", "native_heap"), facts,
-    )
+    library = known or path.owner != "user" or path.kind == "lru_cache"
+    facts = {
+        **_size_facts(grower),
+        **_item_facts(grower),
+        **_path_facts(path),
+        "registry": known.name if known else None,
+    }
+    unit = "B" if grower.replaced else "items"
+    kind = "cache" if library else "container"
+    return Suspect(kind, where, _what(grower), grower.rate, unit, _EXPLAINS, facts)
 
 
 def _where(grower: Grower, path: Path) -> str:
-    kind = type_name(type(target(grower)))
     if path.kind == "lru_cache":
         return f"lru_cache of `{path.lru_wraps}`"
-    return f"{kind} {path.text()}"
+    return f"{type_name(type(target(grower)))} {path.text()}"
 
 
-def _what(grower: Grower, path: Path) -> str:
-    if grower.tracked.kind == "value":
-        return f"{grower.rate:+,.0f} B a step, now {grower.length:,} B: replaced by a bigger one"
-    item = held(grower)
-    text = f"{grower.rate:+,.3g} {item} a step, {grower.length:,} items"
-    total = grower.bytes_per_step / grower.rate * grower.length if grower.rate else 0.0
-    return f"{text}, about {_bytes(total)}" if grower.sampled else text
+def _what(grower: Grower) -> str:
+    if grower.replaced:
+        now = bytes_text(grower.length)
+        return f"+{bytes_text(grower.rate)} a step, now {now}: replaced by a bigger one each time"
+    text = f"{grower.rate:+,.3g} {_held(grower)} a step, {grower.length:,} items"
+    if not grower.sampled:
+        return text
+    total = grower.bytes_per_step / grower.rate * grower.length
+    return f"{text}, about {bytes_text(total)}"
 
 
-def _bytes(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:,.0f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} GiB"
-
-
-def held(grower: Grower) -> str:
+def _held(grower: Grower) -> str:
     """The type of what it holds, as a word: ``EagerTensor``, ``tuple of ndarray``."""
-    item = item_type(grower)
-    heavy = heaviest(grower.weight)
+    item, heavy = items.commonest_value(_contents(grower)), items.heaviest(grower.weight)
     if item in ("tuple", "list", "dict") and heavy not in ("", item):
         return f"{item} of {heavy}"
     return item or "items"
-
-
-def item_type(grower: Grower) -> str:
-    """The commonest type of its newest items; of a dict, of the values."""
-    newest = _newest(grower, set())
-    counts = collections.Counter(type_name(type(item[-1])) for item in newest)
-    return counts.most_common(1)[0][0] if counts else ""
-
-
-def key_type(grower: Grower) -> str:
-    """The commonest type of a dict's newest keys."""
-    newest = [item for item in _newest(grower, set()) if len(item) == 2]
-    counts = collections.Counter(type_name(type(item[0])) for item in newest)
-    return counts.most_common(1)[0][0] if counts else ""
-
-
-def heaviest(weight: Weight | None) -> str:
-    """The type with the most bytes among what was reached."""
-    return weight.types.most_common(1)[0][0] if weight and weight.types else ""
 
 
 def bound(grower: Grower) -> int | None:
     """The visible limit: a deque's ``maxlen``, an ``lru_cache``'s ``maxsize``."""
     holder = grower.tracked.holder
     if isinstance_exact(holder, (collections.deque,)):
-        maxlen: int | None = collections.deque.maxlen.__get__(holder)  # type: ignore[attr-defined]
+        maxlen: int | None = vars(collections.deque)["maxlen"].__get__(holder)
         return maxlen
     if grower.tracked.kind == "lru":
         maxsize: int | None = holder.cache_info().maxsize
@@ -185,25 +148,36 @@ def bound(grower: Grower) -> int | None:
     return None
 
 
-def _facts(grower: Grower, path: Path) -> dict[str, Any]:
-    weight = grower.weight or Weight()
-    value = target(grower)
+def _size_facts(grower: Grower) -> dict[str, Any]:
+    kind = type(target(grower))
     return {
         "bytes_per_step": grower.bytes_per_step,
-        "items_per_step": grower.rate if grower.tracked.kind != "value" else 0.0,
+        "items_per_step": 0.0 if grower.replaced else grower.rate,
         "length": grower.length,
         "bound": bound(grower),
-        "replaced": grower.tracked.kind == "value",
-        "container": type_name(type(value)),
-        "container_module": type_module(type(value)),
-        "item": item_type(grower),
-        "key": key_type(grower),
+        "replaced": grower.replaced,
+        "container": type_name(kind),
+        "container_module": type_module(kind),
+    }
+
+
+def _item_facts(grower: Grower) -> dict[str, Any]:
+    newest, weight = _contents(grower), grower.weight or Weight()
+    return {
+        "item": items.commonest_value(newest),
+        "key": items.commonest_key(newest),
         "holds": sorted(weight.counts),
-        "heaviest": heaviest(weight),
-        "parts": _parts(grower),
-        "keyed_by_identity": keyed_by_identity(grower),
-        "view": _is_view(grower),
-        "has_graph": _has_graph(grower),
+        "heaviest": items.heaviest(weight),
+        "opaque": items.opaque(weight),
+        "parts": items.parts(newest),
+        "keyed_by_identity": items.keyed_by_identity(newest),
+        "view": items.is_view(newest),
+        "has_graph": items.has_graph(newest),
+    }
+
+
+def _path_facts(path: Path) -> dict[str, Any]:
+    return {
         "path_kind": path.kind,
         "path": path.name,
         "owner": path.owner,
@@ -211,58 +185,6 @@ def _facts(grower: Grower, path: Path) -> dict[str, Any]:
         "path_types": list(path.types),
         "on_method": path.kind == "lru_cache" and _is_method(path.lru_wraps),
     }
-
-
-_IDENTITIES = {"Reference", "KeyedRef", "ReferenceType", "_ObjectIdentityWrapper", "weakref"}
-
-
-def keyed_by_identity(grower: Grower) -> bool:
-    """Whether a dict's keys stand for one object each: ``id()``, a reference, a plain object."""
-    keys = [item[0] for item in _newest(grower, set()) if len(item) == 2]
-    return bool(keys) and all(_is_identity(key) for key in keys)
-
-
-def _is_identity(key: Any) -> bool:
-    kind = type(key)
-    if kind is int:
-        return bool(key > 1 << 32)  # as big as an address: no counter gets there
-    if kind is tuple:
-        return any(_is_identity(part) for part in key)
-    plain = kind.__hash__ is object.__hash__ and not isinstance_exact(key, (type,))
-    return type_name(kind) in _IDENTITIES or plain
-
-
-def _parts(grower: Grower) -> int:
-    """Entries of its newest item, where that is a tuple, a list, a dict or a record."""
-    newest = _newest(grower, set())
-    item = newest[0][-1] if newest else None
-    if isinstance_exact(item, (tuple, list, dict)):
-        return len(item)
-    return len(dict_of(item))
-
-
-def _is_view(grower: Grower) -> bool:
-    """Whether an item is a small array that keeps a much bigger one alive."""
-    newest = _newest(grower, set())
-    item = newest[0][-1] if newest else None
-    if type_name(type(item)) != "ndarray" or item.base is None:
-        return False
-    return int(getattr(item.base, "nbytes", 0)) > 2 * item.nbytes
-
-
-def _has_graph(grower: Grower) -> bool:
-    """Whether an item is a PyTorch tensor that keeps the graph which computed it."""
-    newest = _newest(grower, set())
-    items = newest[0][-1] if newest else None
-    items = items if isinstance_exact(items, (tuple, list)) else [items]
-    return any(type_name(type(i)) == "Tensor" and _grad_fn(i) for i in items)
-
-
-def _grad_fn(tensor: Any) -> bool:
-    try:
-        return tensor.grad_fn is not None
-    except Exception:
-        return False
 
 
 def _is_method(qualname: str) -> bool:

@@ -95,7 +95,10 @@ def piles(first: Sizes, last: Sizes, steps: int) -> list[Pile]:
     total = collections.Counter(map(pattern_of, last))
     return [
         Pile(
-            pattern, (len(new[pattern]) - gone[pattern]) / steps, count / steps, total[pattern],
+            pattern,
+            (len(new[pattern]) - gone[pattern]) / steps,
+            count / steps,
+            total[pattern],
             max(new[pattern], default=pattern),
         )
         for pattern, count in added.items()

@@ -43,9 +43,7 @@ class Hunt:
         folders: folders to look for files in, besides those that the step is seen to write to.
     """
 
-    def __init__(
-        self, frameworks: Sequence[Framework] = (), folders: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, frameworks: Sequence[Framework] = (), folders: Sequence[Path] = ()) -> None:
         self.notes: list[str] = []
         self._finder = FolderFinder(folders)
         self._censuses = Censuses()
@@ -107,11 +105,12 @@ class Hunt:
         """
         deadline = time.monotonic() + seconds
         self._name(deadline)
+        lines = rank_sites(sites)
         found = [
             *retraces.suspects(self._tracers.traces, self._steps),
             *self._container_suspects(),
-            *self._audits.suspects(),
-            *rank_sites(sites),
+            *self._audits.suspects(lines),
+            *lines,
             *processes.suspects(self._processes[0], self._processes[-1]),
             *files.suspects(self._files),
             *(objects.suspect(m) for m in self._multiplying),
@@ -156,10 +155,14 @@ class Hunt:
         targets = [containers.target(g) for g in growers] + [m.sample for m in samples]
         namer = Namer(deadline, self._own(targets))
         paths = namer.name(targets)
-        for found, path in zip([*growers, *samples], paths, strict=True):
-            found.path = path
+        for grower, path in zip(growers, paths[: len(growers)], strict=True):
+            grower.path = path
+        for sample, path in zip(samples, paths[len(growers) :], strict=True):
+            sample.path = path
         if namer.skipped:
-            self.notes.append(f"{namer.skipped} growing things: no time left to name them")
+            self.notes.append(
+                f"{namer.skipped} growing things have no name or none was found in time"
+            )
         namer.close()
 
     def _sampled(self) -> list[objects.Multiplying]:

@@ -37,31 +37,49 @@ _KERAS, _TF = "keras.src", "tensorflow.python"
 MAKERS: tuple[Maker, ...] = (
     Maker("keras-model", "Keras model", f"{_KERAS}.models.model", "Model"),
     Maker("keras-layer", "Keras layer", f"{_KERAS}.layers.layer", "Layer"),
-    Maker("keras-optimizer", "Keras optimizer", f"{_KERAS}.optimizers.base_optimizer",
-          "BaseOptimizer"),
+    Maker(
+        "keras-optimizer", "Keras optimizer", f"{_KERAS}.optimizers.base_optimizer", "BaseOptimizer"
+    ),
     Maker("keras-metric", "Keras metric", f"{_KERAS}.metrics.metric", "Metric"),
-    Maker("keras-compile", "call of compile()", f"{_KERAS}.trainers.trainer", "Trainer",
-          "compile"),
-    Maker("keras-tensorboard", "TensorBoard callback", f"{_KERAS}.callbacks.tensorboard",
-          "TensorBoard"),
-    Maker("tf-variable", "tf.Variable", f"{_TF}.ops.resource_variable_ops",
-          "BaseResourceVariable"),
+    Maker("keras-compile", "call of compile()", f"{_KERAS}.trainers.trainer", "Trainer", "compile"),
+    Maker(
+        "keras-tensorboard",
+        "TensorBoard callback",
+        f"{_KERAS}.callbacks.tensorboard",
+        "TensorBoard",
+    ),
+    Maker("tf-variable", "tf.Variable", f"{_TF}.ops.resource_variable_ops", "ResourceVariable"),
     Maker("tf-dataset", "tf.data dataset", f"{_TF}.data.ops.dataset_ops", "DatasetV2"),
     Maker("tf-iterator", "tf.data iterator", f"{_TF}.data.ops.iterator_ops", "OwnedIterator"),
     Maker("tf-skip", "dataset with skip()", f"{_TF}.data.ops.skip_op", "_SkipDataset"),
-    Maker("tf-generator", "from_generator dataset", f"{_TF}.data.ops.from_generator_op",
-          "_GeneratorDataset"),
+    Maker(
+        "tf-generator",
+        "from_generator dataset",
+        f"{_TF}.data.ops.from_generator_op",
+        "_GeneratorDataset",
+    ),
     Maker("tf-py-function", "py_function callable", f"{_TF}.ops.script_ops", "EagerFunc"),
     Maker("tf-lookup-table", "lookup table", f"{_TF}.ops.lookup_ops", "LookupInterface"),
     Maker("tf-session", "TensorFlow session", f"{_TF}.client.session", "BaseSession"),
-    Maker("tf-strategy", "distribution strategy", f"{_TF}.distribute.distribute_lib",
-          "StrategyBase"),
-    Maker("tf-strategy-run", "call of strategy.run", f"{_TF}.distribute.distribute_lib",
-          "StrategyBase", "run"),
-    Maker("tf-distributed-dataset", "distributed dataset", f"{_TF}.distribute.input_lib",
-          "DistributedDataset"),
-    Maker("tf-summary-writer", "summary writer", f"{_TF}.ops.summary_ops_v2",
-          "_ResourceSummaryWriter"),
+    Maker(
+        "tf-strategy", "distribution strategy", f"{_TF}.distribute.distribute_lib", "StrategyBase"
+    ),
+    Maker(
+        "tf-strategy-run",
+        "call of strategy.run",
+        f"{_TF}.distribute.distribute_lib",
+        "StrategyBase",
+        "run",
+    ),
+    Maker(
+        "tf-distributed-dataset",
+        "distributed dataset",
+        f"{_TF}.distribute.input_lib",
+        "DistributedDataset",
+    ),
+    Maker(
+        "tf-summary-writer", "summary writer", f"{_TF}.ops.summary_ops_v2", "_ResourceSummaryWriter"
+    ),
     Maker("tf-profile", "profile", f"{_TF}.profiler.profiler_v2", "", "stop"),
     Maker("executor", "thread pool", "concurrent.futures.thread", "ThreadPoolExecutor"),
     Maker("process", "child process", "multiprocessing.process", "BaseProcess", "start"),
@@ -129,8 +147,10 @@ def _line() -> str:
 
 
 def _suspect(maker: Maker, where: str, rate: float) -> Suspect:
-    what = f"a new {maker.words} in every step" if rate <= 1.5 else (
-        f"{rate:,.3g} new {maker.words}s in every step"
+    what = (
+        f"a new {maker.words} in every step"
+        if rate <= 1.5
+        else (f"{rate:,.3g} new {maker.words}s in every step")
     )
     if maker.method not in ("__init__", "start"):
         what = f"{rate:,.3g} {maker.words} in every step"

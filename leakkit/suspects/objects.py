@@ -12,7 +12,7 @@ from leakkit.suspects.census import Census, steady_rate
 from leakkit.suspects.paths import Path
 from leakkit.suspects.sizes import type_module, type_name
 
-_MOST = 12
+_MOST = 6
 # Building blocks: their number grows with everything else and explains nothing.
 _PLAIN = {"builtins", "types", "_weakref", "weakref", "functools"}
 _TELLING = {"traceback", "frame", "generator", "coroutine", "module", "type"}
@@ -90,13 +90,17 @@ def suspect(found: Multiplying) -> Suspect:
         "tree": tree(found.path) if found.path else "",
     }
     what = f"{found.rate:+,.3g} {short} a step, {found.count:,} alive"
-    return Suspect("object", where, what, found.rate, "objects", ("live_objects",), facts)
+    return Suspect(
+        "object", where, what, found.rate, "objects", ("live_objects", "live_tensors"), facts
+    )
 
 
 def tree(path: Path) -> str:
     """A path as indented lines, root first."""
     lines = [path.root or path.kind]
-    accessors = ["", *path.links] if len(path.links) < len(path.types) else list(path.links)
+    accessors = list(path.links)
+    if len(accessors) < len(path.types):
+        accessors.insert(0, "")
     for depth, (accessor, kind) in enumerate(zip(accessors, path.types, strict=False)):
         label = accessor or path.name.partition(".")[0].partition("[")[0]
         lines.append(f"{'   ' * depth}╰→ {label}: {kind.rpartition('.')[2]}")

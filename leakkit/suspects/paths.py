@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import gc
+import re
 import sys
 import threading
 import time
@@ -18,8 +19,9 @@ from leakkit.suspects.sizes import isinstance_exact, mro, type_module, type_name
 
 _DEPTH = 12
 _WIDTH = 10  # referrers followed from one object at each level
-_CHUNK = 12  # gc.get_referrers compares every reference in the heap with each object that it is given
+_CHUNK = 12  # gc.get_referrers compares every reference in the heap with each object given
 _LRU = functools._lru_cache_wrapper
+_LONG = 5  # links of a name that a person still reads
 _NO_LINKS = (types.CodeType, types.BuiltinFunctionType)
 
 
@@ -49,8 +51,23 @@ class Path:
     lru_wraps: str = ""
 
     def text(self) -> str:
-        """``history`` in module train."""
-        return f"`{self.name}` {self.root}".strip()
+        """``history`` in module train; a long way is cut in the middle."""
+        return f"`{_readable(self.name)}` {self.root}".strip()
+
+
+# What only the interpreter sees: the dict of an object, the table of a thread's local values.
+_HIDDEN = re.compile(r"\.<dict>(\[<ReferenceType>\])?")
+_LINK = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
+
+
+def _readable(name: str) -> str:
+    name = re.sub(r'\.?<dict>\["(\w+)"\]', r".\1", _HIDDEN.sub(".<dict>", name))
+    name = name.replace(".<dict>", "").replace("..", ".")
+    links = _LINK.findall(name)
+    if len(links) <= _LONG:
+        return name
+    first = name[: name.index(links[0])]
+    return "".join([first, *links[:2], "…", *links[-2:]])
 
 
 @dataclass(frozen=True)
@@ -236,7 +253,13 @@ def _path(root: _Root, first: _Step) -> Path:
         step = step.child
     name = root.name + "".join(links)
     return Path(
-        name, root.words, root.kind, root.owner, root.module, tuple(links), tuple(names),
+        name,
+        root.words,
+        root.kind,
+        root.owner,
+        root.module,
+        tuple(links),
+        tuple(names),
         root.lru_wraps,
     )
 
@@ -302,12 +325,19 @@ def _function_root(holder: types.FunctionType, step: _Step) -> _Root | None:
     child = step.holder
     if child is holder.__closure__ and step.child is not None:
         return _Root(
-            _free_name(holder, step.child.holder), f"closure variable of {where}", "closure", whose, module
+            _free_name(holder, step.child.holder),
+            f"closure variable of {where}",
+            "closure",
+            whose,
+            module,
         )
     if child is holder.__defaults__ or child is holder.__kwdefaults__:
         return _Root(
-            _default_name(holder, step), f"default argument of {holder.__qualname__}", "default",
-            whose, module,
+            _default_name(holder, step),
+            f"default argument of {holder.__qualname__}",
+            "default",
+            whose,
+            module,
         )
     if child is holder.__dict__:
         return _Root(holder.__qualname__, f"in module {module}", "attribute", whose, module)
@@ -337,7 +367,8 @@ def _lru_root(holder: Any, step: _Step) -> _Root:
     wrapped = getattr(holder, "__wrapped__", None)
     name = str(getattr(wrapped, "__qualname__", "?"))
     module = str(getattr(wrapped, "__module__", ""))
-    whose = owner(wrapped.__code__.co_filename) if hasattr(wrapped, "__code__") else module_owner(module)
+    code = getattr(wrapped, "__code__", None)
+    whose = owner(code.co_filename) if code is not None else module_owner(module)
     return _Root(name, "(lru_cache)", "lru_cache", whose, module, name)
 
 
@@ -383,7 +414,10 @@ def _frame_local(frame: types.FrameType, value: Any, state: str) -> _Root:
     name = next((k for k, v in list(frame.f_locals.items()) if v is value), "?")
     where = place(code.co_filename, frame.f_lineno, code.co_name)
     return _Root(
-        name, f"(local of {state} {where})", "local", owner(code.co_filename),
+        name,
+        f"(local of {state} {where})",
+        "local",
+        owner(code.co_filename),
         str(frame.f_globals.get("__name__", "")),
     )
 
@@ -453,8 +487,10 @@ def _in_dict(holder: dict[Any, Any], child: Any) -> str:
 
 
 def _key_text(key: Any) -> str:
-    return repr(key) if type(key) in (int, float, bool, tuple) and len(repr(key)) < 20 else (
-        f"<{type_name(type(key))}>"
+    return (
+        repr(key)
+        if type(key) in (int, float, bool, tuple) and len(repr(key)) < 20
+        else (f"<{type_name(type(key))}>")
     )
 
 

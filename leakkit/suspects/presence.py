@@ -26,12 +26,27 @@ def _always(value: Any) -> bool:
 
 # module, class, name, words, whether this instance is meant
 _KNOWN: tuple[tuple[str, str, str, str, Callable[[Any], bool]], ...] = (
-    (f"{_TF}.eager.backprop", "GradientTape", "open-tape",
-     "a GradientTape that is recording between steps", _open_tape),
-    (f"{_TF}.data.ops.cache_op", "CacheDataset", "memory-cache",
-     "a dataset with cache() in memory", _memory_cache),
-    (f"{_TF}.data.ops.shuffle_op", "_ShuffleDataset", "shuffle",
-     "a dataset with shuffle()", _always),
+    (
+        f"{_TF}.eager.backprop",
+        "GradientTape",
+        "open-tape",
+        "a GradientTape that is recording between steps",
+        _open_tape,
+    ),
+    (
+        f"{_TF}.data.ops.cache_op",
+        "CacheDataset",
+        "memory-cache",
+        "a dataset with cache() in memory",
+        _memory_cache,
+    ),
+    (
+        f"{_TF}.data.ops.shuffle_op",
+        "_ShuffleDataset",
+        "shuffle",
+        "a dataset with shuffle()",
+        _always,
+    ),
 )
 
 

@@ -21,7 +21,7 @@ def rank(found: Sequence[Suspect], findings: Mapping[str, Finding]) -> list[Susp
     growing = growing_series(findings)
     total = total_bytes(findings)
     kept = [_relevant(s, growing) for s in found]
-    return sorted((s for s in kept if s is not None), key=lambda s: _key(s, total, growing))
+    return sorted((s for s in kept if s is not None), key=lambda s: _key(s, total))
 
 
 def growing_series(findings: Mapping[str, Finding]) -> set[str] | None:
@@ -45,29 +45,38 @@ def share(suspect: Suspect, total: float) -> float:
 
 def _relevant(suspect: Suspect, growing: set[str] | None) -> Suspect | None:
     """With the series that it does explain; ``None`` where none of them grows."""
-    if growing is None:
+    if growing is None or not suspect.explains:  # what explains nothing is evidence all the same
         return suspect
-    if suspect.kind in ("retrace", "cache", "container", "object", "site"):
-        return replace(suspect, explains=tuple(n for n in suspect.explains if n in growing))
-    explains = tuple(n for n in suspect.explains if n in growing)
+    explains = tuple(name for name in suspect.explains if name in growing)
     return replace(suspect, explains=explains) if explains else None
 
 
-def _key(suspect: Suspect, total: float, growing: set[str] | None) -> tuple[float, ...]:
+def _key(suspect: Suspect, total: float) -> tuple[float, ...]:
     part = share(suspect, total)
-    return (_tier(suspect, part, total, growing), -part, -suspect.slope)
+    return (_tier(suspect, part, total), -part, -suspect.slope)
 
 
-def _tier(suspect: Suspect, part: float, total: float, growing: set[str] | None) -> int:
+def _tier(suspect: Suspect, part: float, total: float) -> float:
     """Rough order; within one, the share decides."""
+    facts = suspect.facts
+    if not suspect.explains:
+        return 9
     if suspect.kind == "retrace":
-        return 0 if not suspect.facts.get("inside") else 2
-    if suspect.kind in ("file", "child") or (suspect.kind in ("thread", "descriptor")):
-        return 1 if total == 0 else 4
+        return 0 if not facts.get("inside") else 2
     if suspect.kind == "container":
-        return 1 if part >= 0.1 or total == 0 else 4
+        return 1 if total == 0 or part >= 0.02 or facts.get("opaque") else 5
     if suspect.kind == "cache":
-        return 2 if part >= 0.05 or suspect.facts.get("registry") else 5
+        return 6 if facts.get("registry") in _SIDE_EFFECTS else _cache_tier(part, total)
     if suspect.kind == "site":
-        return 3 if part >= 0.02 else 6
-    return 5
+        return 3 if part >= 0.02 else 7
+    return _OTHERS.get(suspect.kind, 8) if total > 0 else _OTHERS.get(suspect.kind, 8) - 4
+
+
+def _cache_tier(part: float, total: float) -> float:
+    return 2 if total == 0 or part >= 0.02 else 4
+
+
+# They grow because something else does: a thread that is kept, a child that is not waited for.
+_SIDE_EFFECTS = {"threads", "executor_threads", "children", "subprocesses", "weakref_finalize",
+                 "tf_tracing_detector", "tf_function_table"}  # fmt: skip
+_OTHERS: Mapping[str, float] = {"child": 0.5, "file": 5, "thread": 5.5, "descriptor": 5.8}

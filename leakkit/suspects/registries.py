@@ -55,6 +55,14 @@ REGISTRIES: tuple[Registry, ...] = (
         "the record of a GradientTape",
         types=(f"{_TF}.eager.backprop.GradientTape",),
     ),
+    Registry(
+        "tf_function_table", "TensorFlow's table of functions", names=("RUNTIME_FUNCTION_REFS",)
+    ),
+    Registry(
+        "tf_tracing_detector",
+        "TensorFlow's own count of retraces",
+        names=("_frequent_tracing_detector_manager",),
+    ),
     Registry("tf_autograph_cache", "AutoGraph's cache of converted functions", f"{_TF}.autograph"),
     Registry(
         "tf_graph",
@@ -66,36 +74,77 @@ REGISTRIES: tuple[Registry, ...] = (
         "TensorFlow's registry of Python functions kept by sessions",
         f"{_TF}.client.session",
     ),
-    Registry("keras_name_counters", "Keras' counters of automatic names",
-             "keras.src.backend.common.global_state", names=("object_name_uids",)),
-    Registry("keras_global_state", "Keras' global state",
-             "keras.src.backend.common.global_state"),
-    Registry("keras_custom_objects", "Keras' registry of serialisable classes",
-             names=("GLOBAL_CUSTOM_OBJECTS", "GLOBAL_CUSTOM_NAMES", "global_custom_objects")),
-    Registry("keras_metrics", "the metrics of a Keras object",
-             types=("keras.src.metrics.metric.Metric",)),
-    Registry("keras_losses", "the losses that a Keras layer was given by add_loss",
-             names=("_losses", "_loss_ids")),
-    Registry("logging_handlers", "the handlers of a logger",
-             types=("logging.Logger", "logging.RootLogger"), names=("handlers",)),
-    Registry("logging_loggers", "the loggers that logging remembers", "logging",
-             names=("loggerDict", "_handlers", "_handlerList")),
+    Registry(
+        "keras_name_counters",
+        "Keras' counters of automatic names",
+        "keras.src.backend.common.global_state",
+        names=("object_name_uids",),
+    ),
+    Registry("keras_global_state", "Keras' global state", "keras.src.backend.common.global_state"),
+    Registry(
+        "keras_custom_objects",
+        "Keras' registry of serialisable classes",
+        names=("GLOBAL_CUSTOM_OBJECTS", "GLOBAL_CUSTOM_NAMES", "global_custom_objects"),
+    ),
+    Registry(
+        "keras_metrics", "the metrics of a Keras object", types=("keras.src.metrics.metric.Metric",)
+    ),
+    Registry(
+        "keras_losses",
+        "the losses that a Keras layer was given by add_loss",
+        names=("_losses", "_loss_ids"),
+    ),
+    Registry(
+        "logging_handlers",
+        "the handlers of a logger",
+        types=("logging.Logger", "logging.RootLogger"),
+        names=("handlers",),
+    ),
+    Registry(
+        "logging_loggers",
+        "the loggers that logging remembers",
+        "logging",
+        names=("loggerDict", "_handlers", "_handlerList"),
+    ),
     Registry("atexit", "functions registered with atexit", "atexit"),
-    Registry("weakref_finalize", "finalizers that wait for their objects", "weakref",
-             types=("weakref.finalize",)),
+    Registry(
+        "weakref_finalize",
+        "finalizers that wait for their objects",
+        "weakref",
+        types=("weakref.finalize",),
+    ),
     Registry("re_cache", "the pattern cache of re", "re", names=("_cache", "_cache2")),
     Registry("linecache", "the source cache of linecache", "linecache"),
-    Registry("warnings_registry", "the registry of warnings already shown",
-             names=("__warningregistry__",)),
+    Registry(
+        "warnings_registry",
+        "the registry of warnings already shown",
+        names=("__warningregistry__",),
+    ),
     Registry("sys_modules", "sys.modules", "sys", names=("modules",)),
-    Registry("matplotlib_figures", "pyplot's list of open figures",
-             types=("matplotlib._pylab_helpers.Gcf",), names=("Gcf.figs", "figs")),
-    Registry("executor_threads", "the threads that concurrent.futures joins at exit",
-             "concurrent.futures.thread", names=("_threads_queues",)),
-    Registry("threads", "the table of running threads", "threading",
-             names=("_active", "_dangling", "_shutdown_locks")),
-    Registry("children", "the table of child processes",
-             names=("multiprocessing.process._children", "_children"), module="multiprocessing"),
+    Registry(
+        "matplotlib_figures",
+        "pyplot's list of open figures",
+        types=("matplotlib._pylab_helpers.Gcf",),
+        names=("Gcf.figs", "figs"),
+    ),
+    Registry(
+        "executor_threads",
+        "the threads that concurrent.futures joins at exit",
+        "concurrent.futures.thread",
+        names=("_threads_queues",),
+    ),
+    Registry(
+        "threads",
+        "the table of running threads",
+        "threading",
+        names=("_active", "_dangling", "_shutdown_locks"),
+    ),
+    Registry(
+        "children",
+        "the table of child processes",
+        names=("multiprocessing.process._children", "_children"),
+        module="multiprocessing",
+    ),
     Registry("subprocesses", "unfinished child processes", "subprocess", names=("_active",)),
     Registry("jax_cache", "JAX' cache of compiled functions", "jax"),
     Registry("torch_dynamo_cache", "PyTorch's cache of compiled graphs", "torch._dynamo"),
@@ -114,8 +163,11 @@ def _matches(known: Registry, path: Path) -> bool:
         return not known.names or _named(known.names, path)
     if known.names and _named(known.names, path):
         return not known.module or _inside(path.module, known.module)
-    return bool(known.module) and not known.names and not known.types and (
-        _inside(path.module, known.module) and path.owner in ("library", "stdlib")
+    return (
+        bool(known.module)
+        and not known.names
+        and not known.types
+        and (_inside(path.module, known.module) and path.owner in ("library", "stdlib"))
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ def grows_in_every_window(live: NDArray[np.float64], windows: int = WINDOWS) -> 
     if len(live) < windows:
         return bool(len(live) > 1 and live[-1] > live[0])
     floors = [float(part.min()) for part in np.array_split(live, windows)]
-    return all(late > early for early, late in zip(floors, floors[1:], strict=False))
+    return all(late > early for early, late in itertools.pairwise(floors))
 
 
 def user_line(stack: Iterable[Frame]) -> Frame | None:
@@ -111,8 +112,8 @@ def _where(stack: tuple[Frame, ...]) -> str | None:
     if not stack:
         return IN_THREADS
     owners = {owner(frame.file) for frame in stack}
-    if owners <= {"leakkit", "stdlib"}:
-        return None
+    if "leakkit" in owners or owners == {"stdlib"}:
+        return None  # no line of the user's, and leakkit called it
     library = next(f for f in stack if owner(f.file) == "library")
     return place(library.file, library.line, library.function)
 
@@ -126,7 +127,12 @@ def _suspect(line: _Line) -> Suspect:
         if share > 0.05 * rate
     )
     return Suspect(
-        "site", line.where, _what(rate, blocks, heaviest), rate, "B", explains,
+        "site",
+        line.where,
+        _what(rate, blocks, heaviest),
+        rate,
+        "B",
+        explains,
         _facts(line, heaviest, rate, blocks),
     )
 
@@ -139,9 +145,7 @@ def _what(rate: float, blocks: float, stack: tuple[Frame, ...]) -> str:
     return text
 
 
-def _facts(
-    line: _Line, heaviest: tuple[Frame, ...], rate: float, blocks: float
-) -> dict[str, Any]:
+def _facts(line: _Line, heaviest: tuple[Frame, ...], rate: float, blocks: float) -> dict[str, Any]:
     frame = user_line(heaviest)
     return {
         "bytes_per_step": rate,

@@ -15,7 +15,9 @@ from typing import Any
 Sizer = Callable[[Any], int]
 
 # Reached from nearly everything and owned by nobody in particular.
-_SHARED = (type, types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.GetSetDescriptorType)
+_SHARED = (
+    type, types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.GetSetDescriptorType,
+)  # fmt: skip
 
 
 def mro(kind: type) -> tuple[type, ...]:
@@ -96,8 +98,7 @@ def leaf_sizers() -> dict[type, Sizer]:
 
 def _counts() -> dict[type, Sizer]:
     counts: dict[type, Sizer] = {
-        kind: kind.__len__
-        for kind in (list, dict, set, collections.deque, collections.OrderedDict)
+        kind: kind.__len__ for kind in (list, dict, set, collections.deque, collections.OrderedDict)
     }
     counts[collections.OrderedDict] = dict.__len__
     return counts
@@ -137,7 +138,8 @@ class Weight:
 
 
 def _own_bytes(value: Any, payload: dict[type, Sizer]) -> int:
-    size = object.__sizeof__(value) if not type(value).__module__ == "builtins" else sys.getsizeof(value)
+    builtin = type_module(type(value)) == "builtins"
+    size = sys.getsizeof(value) if builtin else object.__sizeof__(value)
     sizer = payload.get(type(value))
     size += sizer(value) if sizer else 0
     base = getattr(value, "base", None) if type_name(type(value)) == "ndarray" else None

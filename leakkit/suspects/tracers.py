@@ -57,7 +57,8 @@ class Tracers:
 
 
 def _tensorflow(tracers: Tracers) -> None:
-    module = sys.modules["tensorflow.python.eager.polymorphic_function.tracing_compilation"]
+    name = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
+    module: Any = sys.modules[name]
     original = module._create_concrete_function
 
     def create(function_type: Any, type_context: Any, func_graph: Any, options: Any) -> Any:
@@ -74,7 +75,8 @@ def _tensorflow(tracers: Tracers) -> None:
 
 def _tensorflow_xla(tracers: Tracers) -> None:
     """XLA compiles for each shape of its arguments, without a new trace where shapes are open."""
-    kind = sys.modules["tensorflow.python.eager.polymorphic_function.atomic_function"].AtomicFunction
+    module = sys.modules["tensorflow.python.eager.polymorphic_function.atomic_function"]
+    kind: Any = module.AtomicFunction
     original, seen = kind.call_flat, _XlaCalls(tracers)
 
     def call_flat(self: Any, *args: Any) -> Any:
@@ -131,9 +133,7 @@ def _xla_trace(atomic: Any, args: Sequence[Any], frame: FrameType) -> Trace:
     }
     called = _frame_place(caller)
     defined = f"compiled with XLA as {atomic.name.decode()}"
-    return Trace(
-        "xla", name, defined, called, parts, xla=True, inside=_inside(frame, caller)
-    )
+    return Trace("xla", name, defined, called, parts, xla=True, inside=_inside(frame, caller))
 
 
 def _tf_trace(function_type: Any, options: Any, frame: FrameType) -> Trace:
@@ -300,7 +300,9 @@ def _object_part(value: Any) -> Part:
 
 # JAX -------------------------------------------------------------------------------------------
 
-_MISS = re.compile(r"TRACING CACHE MISS at (?P<file>.+?):(?P<line>\d+)(?::\d+)? \((?P<function>.*?)\)")
+_MISS = re.compile(
+    r"TRACING CACHE MISS at (?P<file>.+?):(?P<line>\d+)(?::\d+)? \((?P<function>.*?)\)"
+)
 _JAX_NAME = re.compile(
     r"^\s*(?:for )?(?P<name>\S+?)(?: id=(?P<id>\d+))? defined at (?P<place>.+:\d+)\s*$", re.M
 )
@@ -348,7 +350,7 @@ def jax_trace(message: str) -> Trace | None:
     miss, name = _MISS.search(message), _JAX_NAME.search(message)
     if miss is None:
         return None
-    called = place(miss["file"], int(miss["line"]), miss["function"].strip("<>") and miss["function"])
+    called = place(miss["file"], int(miss["line"]), miss["function"])
     function = name["name"] if name else "?"
     defined = name["place"] if name else called
     file, _, line = defined.rpartition(":")
