@@ -78,6 +78,8 @@ def _otherwise(
     if asked:
         return Verdict.UNDECIDED, "the bounds of its slow-down hold the limit between them"
     if not _leans(ratio if final else fine, steps, final):
+        if final and ratio.bound(0.025, upper=True) > LATENCY.coarse:
+            return Verdict.UNDECIDED, "too noisy, or too short, to tell"
         return Verdict.FLAT, "no slow-down against its noise"
     return Verdict.UNDECIDED, "may be slowing down"
 

@@ -19,8 +19,11 @@ from leakkit.trend.rules import (
     COUNTER,
     EXACT,
     FEWEST,
+    FIRST_LOOK,
     LOOK_BACK,
     NOISY,
+    SHORT,
+    SHORT_RISE,
     LevelRule,
 )
 
@@ -69,6 +72,7 @@ def _look(series: Series, values: Floats, limit: float | None, cadence: int, fin
     if most == HUGE:
         values = np.clip(values, -HUGE, HUGE)
     coarse = series.quantity.grain / unit
+    least = rule.least_rise * (SHORT_RISE if len(values) < SHORT else 1)
     rounding = 8 * float(np.finfo(np.float64).eps) * most / unit
     return Look(
         values=values / unit - values[0] / unit,
@@ -76,7 +80,7 @@ def _look(series: Series, values: Floats, limit: float | None, cadence: int, fin
         rule=rule,
         limit=(rule.limit if limit is None else limit) / unit,
         flat_below=(rule.flat_below if limit is None else limit) / unit,
-        least_rise=max(rule.least_rise / unit, 8 * coarse),
+        least_rise=max(least / unit, 8 * coarse),
         grain=max(coarse, rounding),
         cadence=cadence,
         final=final,
@@ -86,13 +90,14 @@ def _look(series: Series, values: Floats, limit: float | None, cadence: int, fin
 def _judge_clean(look: Look, rise: Rise) -> Trend:
     """Floors never fall: every rise is real, and the question is whether it goes on."""
     last = _last(look, rise)
-    if last.up.sum() <= int(look.final):
+    forgiven = int(look.final and len(look.values) >= FIRST_LOOK)
+    if last.up.sum() <= forgiven:
         return _say(look, last, Verdict.FLAT, f"did not rise in its last {last.count_all()}")
     fault = _fault(look, rise) if look.final else "rises so far"
     if fault is None:
         return _say(look, rise, Verdict.GROWS, f"rose in {rise.count()}")
-    regular = bursts(look.values, look.grain, look.limit) if look.final else 0
-    if regular:
+    regular = bursts(look.values, look.grain, look.limit, look.least_rise)
+    if look.final and regular:
         return _say(look, rise, Verdict.GROWS, f"rose in {regular} even bursts")
     if rise.interval()[1] <= look.limit:
         return _say(look, rise, Verdict.FLAT, "the upper bound of its growth is within the limit")

@@ -154,10 +154,11 @@ class Rise:
         return bool(self.calm.mean() * math.sqrt(len(self.calm)) < reach)
 
     def unsteady(self) -> bool:
-        """Whether the rises differ too much for a short run: any block, and the halves."""
+        """Whether the rises are too uneven for a short run: one of many may be missing."""
+        missing = len(self.up) - int(self.up.sum())
         half = len(self.calm) // 2
         first, last = float(self.calm[:half].sum()), float(self.calm[-half:].sum())
-        return bool(self.up.mean() < 0.9 or not 0.67 <= last / max(first, 1e-300) <= 1.5)
+        return missing > len(self.up) // 16 or first > 1.5 * last
 
 
 def against_floors(rise: Rise, rule: LevelRule, limit: float, steps: int) -> str | None:
@@ -180,7 +181,7 @@ def against_floors(rise: Rise, rule: LevelRule, limit: float, steps: int) -> str
     return None
 
 
-def bursts(values: Floats, grain: float, limit: float) -> int:
+def bursts(values: Floats, grain: float, limit: float, least_rise: float) -> int:
     """How many bursts came like clockwork to the end, each of about one size; else 0.
 
     A burst is a rise of what is never given back. Six equal ones at equal distances, the last no
@@ -194,7 +195,8 @@ def bursts(values: Floats, grain: float, limit: float) -> int:
     gaps, sizes = np.diff(at), rises[at]
     even = gaps.max() <= gaps.min() + 1 and sizes.max() <= STEADY * sizes.min()
     lasts = len(rises) - 1 - at[-1] <= gaps.max() and at[0] <= 2 * gaps.max()
-    return len(at) if even and lasts and sizes.min() / gaps.max() > limit else 0
+    enough = sizes.min() / gaps.max() > limit and sizes.sum() > least_rise
+    return len(at) if even and lasts and enough else 0
 
 
 def against_valleys(rise: Rise, limit: float) -> str | None:

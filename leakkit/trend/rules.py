@@ -9,7 +9,8 @@ BLOCKS = 12  # floors that a run is reduced to: enough for p = 2.5e-4, few enoug
 FEWEST = 8  # values; below this nothing is said
 FINEST = 4096  # values that a repetition is looked for in
 FIRST_LOOK = 120  # steps; what clean code pays
-SHORT = 60  # values; below this growth must be steadier, for less of a filling cache can be seen
+SHORT = FIRST_LOOK  # values; below this growth must be steadier, for less of a fill can be seen
+SHORT_RISE = 10  # times the least rise that a short run must show: its allocator is still filling
 ALPHA_GROWS = 2.5e-4  # one-sided, a series: four noisy series a run stay below 1 in 1,000
 ALPHA_FLAT = 0.01  # one-sided, of the bound that "flat" states
 ALPHA_LEANS = 0.01  # one-sided; a last look whose order chance gives this often is not a trend
@@ -64,7 +65,7 @@ COUNTER = LevelRule(
 NOISY = LevelRule(
     limit=128.0,  # per-thread caches of malloc creep by tens of bytes a step for hundreds of steps
     flat_below=256.0,  # so that what lies between is "undecided", as it is
-    least_rise=4096.0,  # one page
+    least_rise=24576.0,  # what malloc keeps for its threads comes to tens of KiB before it is full
     rising=0.8,
     rising_noisy=0.8,
     lasting=0.4,  # a creep that fades beside a leak is no reason to miss the leak
@@ -85,6 +86,7 @@ class LatencyRule:
             that lasts from step to step.
         fewest_blocks: the same, at least.
         leans: chance of a false lean at which the first look asks for more steps.
+        coarse: upper bound per step above which a series is too noisy, or short, to be flat.
         half: least share of the slope that each half of the run must show.
     """
 
@@ -96,6 +98,7 @@ class LatencyRule:
     points: int = 128  # all pairs of them are 8,128 slopes
     fewest_blocks: int = 8  # of fewer no order is beyond chance
     leans: float = 0.2  # lets 0.1 %/step under 10 % noise through to the next look 19 times in 20
+    coarse: float = 0.01  # a short run that cannot exclude this has said nothing
     half: float = 0.25  # a single change of level shows in one half only
 
 
