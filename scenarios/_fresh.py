@@ -141,7 +141,14 @@ def _command(scenario: Scenario, form: str, written: Path, watched: Path) -> lis
     limits = [f"--limit={name}={value}" for name, value in scenario.accepts.items()]
     target = f"{scenario.source}:{form}"
     where = [f"--json={written}", f"--folder={watched}"]
-    return ["leakkit", "run", target, "--factory", *where, *(limits if form == "corrected" else [])]
+    return [
+        "leakkit",
+        "run",
+        target,
+        "--factory",
+        *where,
+        *(limits if scenario.expected(form) == "flat" else []),
+    ]
 
 
 def _python(

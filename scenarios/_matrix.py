@@ -43,12 +43,10 @@ class Row:
         return sum(outcome.seconds for outcome in self.outcomes)
 
     @property
-    def rates(self) -> str:
+    def rates(self) -> list[str]:
         """Growth per step of the series that the leaky form should show."""
-        if not self.scenario.grows:
-            return "nothing"
         leaky = self._of("leaky")
-        return ", ".join(_rate(leaky, series) for series in self.scenario.grows)
+        return [_rate(leaky, series) for series in self.scenario.grows] or ["nothing"]
 
     @property
     def diagnosis(self) -> str:
@@ -91,7 +89,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row.scenario.name} | {row.rates} | {row.verdict('leaky')} | "
+        f"| {row.scenario.name} | {'<br>'.join(row.rates)} | {row.verdict('leaky')} | "
         f"{row.verdict('corrected')} | {row.diagnosis} | {row.seconds:.0f} |"
         for row in rows
         if row.outcomes

@@ -38,8 +38,8 @@ class Scenario:
         leaks_on: version range by package in which the leaky form leaks, as in
             ``{"keras": "<3"}``; outside it the leaky form must be flat, and so guards the
             framework against a relapse.
-        accepts: growth that the corrected form may keep, by series, as ``--limit`` takes it;
-            the cause says why.
+        accepts: growth that a flat form may keep, by series, as ``--limit`` takes it; the cause
+            says why.
         source: the file; set by the registry.
         summary: the first line of the file's docstring; set by the registry.
     """

@@ -59,17 +59,19 @@ def card(scenario: Scenario) -> list[RenderableType]:
 
 def matrix(rows: Sequence[Row]) -> Table:
     """One line for each scenario that was measured."""
-    table = _table("scenario", "grows, per step", "leaky", "corrected", "diagnosis", "seconds", "")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("scenario", "grows, per step", "leaky", "corrected"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("seconds", justify="right")
+    table.add_column("diagnosis", overflow="fold")
     for row in rows:
-        state = row.state
         table.add_row(
-            row.scenario.name,
-            Text(row.rates),
+            Text(row.scenario.name, style=_STYLES[row.state]),
+            Text("\n".join(row.rates)),
             row.verdict("leaky"),
             row.verdict("corrected"),
+            f"{row.seconds:.0f}" if row.outcomes else row.state,
             row.diagnosis,
-            f"{row.seconds:.0f}" if row.seconds else "",
-            Text(state, style=_STYLES[state]),
         )
     return table
 
@@ -100,10 +102,3 @@ def _code(scenario: Scenario) -> Syntax:
 
 def _prose(text: str) -> str:
     return text.replace("``", "`")
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table

@@ -15,7 +15,7 @@ SCENARIO = Scenario(
     needs=("tensorflow", "keras"),
     grows=("native_heap",),
     rate="some 36 KB native for each variable of the model: 145 KB a step here",
-    diagnosis="clear-session-missing",
+    diagnosis="model-rebuilt",
     symptom="An architecture search leaks with the number of trials, each with its own model.",
     cause="Keras numbers layers and variables through the whole process; each new name is a "
     "kernel that the eager runtime never drops. clear_session() sets the counters back and "

@@ -1,7 +1,6 @@
-"""An agent's replay buffer is a list that remembers every transition it has ever seen."""
+"""An agent's replay buffer is a deque without a bound: it remembers every transition."""
 
 import collections
-from collections.abc import MutableSequence
 
 import numpy as np
 
@@ -11,7 +10,7 @@ SCENARIO = Scenario(
     name="replay-buffer-unbounded",
     family="tensors",
     grows=("native_heap",),
-    rate="one observation a step: 4 KB here",
+    rate="one transition a step: 4.3 KB here",
     diagnosis="replay-buffer-unbounded",
     symptom="Memory climbs linearly with the number of environment steps, and checkpoints that "
     "include the buffer get larger and slower.",
@@ -26,7 +25,7 @@ CAPACITY = 16  # learning never looks further back
 
 def leaky() -> Step:
     """Remember everything."""
-    return _learning([])
+    return _learning(collections.deque())
 
 
 def corrected() -> Step:
@@ -34,15 +33,16 @@ def corrected() -> Step:
     return _learning(collections.deque(maxlen=CAPACITY))
 
 
-def _learning(replay: MutableSequence[np.ndarray]) -> Step:
+def _learning(replay: collections.deque) -> Step:
     world = np.random.default_rng(0)
-    weights = np.zeros(1024, np.float32)
+    weights = np.zeros((4, 1024), np.float32)
 
     def step(i: int) -> float:
-        replay.append(world.standard_normal(1024, np.float32))
+        observation = world.standard_normal(1024, np.float32)
+        replay.append((observation, i % 4, 1.0))
         newest = min(len(replay), CAPACITY)
-        observation = replay[-1 - i * 7 % newest]
-        weights[:] += 0.0005 * observation * (1 - observation @ weights)
+        observation, action, reward = replay[-1 - i * 7 % newest]
+        weights[action] += 0.0005 * observation * (reward - observation @ weights[action])
         return float(weights.sum())
 
     return step

@@ -13,7 +13,7 @@ SCENARIO = Scenario(
     family="input",
     grows=("native_heap",),
     rate="one sample a step, up to the size of the buffer: 4 KB here",
-    diagnosis="shuffle-buffer-too-large",
+    diagnosis="growing-list-of-tensors",
     symptom="Memory climbs through the first epoch and falls back at its end, or the machine is "
     "full before that.",
     cause="The buffer takes two samples and gives one until it holds a million.",

@@ -14,7 +14,7 @@ SCENARIO = Scenario(
     needs=("tensorflow",),
     grows=("live_objects", "native_heap"),
     rate="one head and its momentum a step: two variables, some 7 KB",
-    diagnosis="slot-variables",
+    diagnosis="cache-keyed-by-identity",
     symptom="Continual or meta-learning leaks with the number of tasks; the model itself has a "
     "constant size.",
     cause="The slot table is keyed by variable.ref(), which holds the variable: as long as the "

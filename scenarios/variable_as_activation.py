@@ -16,7 +16,7 @@ SCENARIO = Scenario(
     needs=("tensorflow", "keras"),
     grows=("native_heap",),
     rate="some 36 KB native a step, no Python object",
-    diagnosis="variable-as-activation",
+    diagnosis="variable-in-loop",
     symptom="Inference leaks: resident memory climbs with the number of batches.",
     cause="Keras numbers its variables, so each one has a new name, and the eager kernel cache "
     "keeps a kernel for each name.",
