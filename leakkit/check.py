@@ -7,17 +7,18 @@ import inspect
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from leakkit.diagnosis import Diagnosis, diagnose
 from leakkit.environment import describe, describe_frameworks
-from leakkit.judgement import Judgement, verdict
+from leakkit.frameworks import find_devices, on
+from leakkit.judgement import Judgement, settle_bounded, verdict
 from leakkit.loop import Progress, Recorder
 from leakkit.recording import Recording
-from leakkit.result import LeakError, Result
+from leakkit.result import Finding, LeakError, Result
 from leakkit.settings import Settings, make_settings
 from leakkit.suspects import Suspect
 from leakkit.trend import Verdict
@@ -71,7 +72,7 @@ class Check:
         """The same, but growth is only in the result."""
         call = _with_index(step, args, kwargs)
         self.name = self.name or getattr(step, "__name__", type(step).__name__)
-        with self._recording() as recorder:
+        with self._placed(), self._recording() as recorder:
             while not recorder.done:
                 recorder.begin()
                 result = call(recorder.step_index)
@@ -146,6 +147,16 @@ class Check:
         return result
 
     @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """On the device that was asked for."""
+        if self.settings.device is None:
+            yield
+            return
+        for device in find_devices(self.settings.device)[:1]:
+            with on(device):
+                yield
+
+    @contextmanager
     def _recording(self, expected: int | None = None) -> Iterator[Recorder]:
         """A recorder that is closed whatever happens; an exception leaves what was recorded."""
         recorder = self.start(expected)
@@ -156,30 +167,41 @@ class Check:
             raise
 
     def _new_recording(self) -> Recording:
+        temporary = None
         folder = self.settings.directory
         if folder is None:
-            folder = Path(tempfile.mkdtemp(prefix="leakkit-"))
+            temporary = tempfile.TemporaryDirectory(prefix="leakkit-")
+            folder = Path(temporary.name)
         meta = {
             "name": self.name,
             "environment": describe(),
             "settings": _plain(vars(self.settings)),
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
-        return Recording.create(folder, meta)
+        recording = Recording.create(folder, meta)
+        recording.temporary = temporary  # removed with the last reference to the recording
+        return recording
 
     def _conclude(self, recorder: Recorder) -> Result:
         recorder.stop()
         recorder.close()
         if not (self._collects and gc.isenabled()):
             self._judgement.must_decide("garbage")
-        findings = self._judgement.findings()
+        findings: Mapping[str, Finding] = self._judgement.findings()
         outcome = verdict(findings)
         suspects: list[Suspect] = []
         diagnoses: list[Diagnosis] = []
         recording = recorder.recording
         if outcome is Verdict.GROWS and recorder.hunt is not None:
             suspects = recorder.hunt.suspects(findings, recording.sites(), SUSPECT_SECONDS)
+            recorder.notes += recorder.hunt.notes
+            findings, filling = settle_bounded(findings, suspects)
+            recorder.notes += filling
+            outcome = verdict(findings)
+        if outcome is Verdict.GROWS:
             diagnoses = diagnose(suspects, findings)
+        else:
+            suspects = []
         recording.meta["frameworks"] = describe_frameworks(
             recorder.setup.frameworks if recorder.setup else ()
         )

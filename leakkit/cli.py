@@ -166,29 +166,44 @@ def _run(args: argparse.Namespace) -> int:
         }
     )
     _check_writable(args)
-    with _blame("the module of the step"):
-        step = load_step(args.target, factory=args.factory)
-    _need_device(settings.device)
-    return _measure(step, settings, args)
+    with _temporary(settings.directory, keep=args.dir is not None) as temp:
+        folders = (*settings.folders, temp)
+        settings = replace(settings, directory=temp.parent, folders=folders)
+        with _blame("the module of the step"):
+            step = load_step(args.target, factory=args.factory)
+        _need_device(settings.device)
+        return _measure(step, settings, args)
+
+
+@contextmanager
+def _temporary(folder: Path | None, *, keep: bool) -> Iterator[Path]:
+    """Temporary files of the step go below the recording's folder, where they are counted.
+
+    A folder that nobody asked for is dropped, unless the step raised: it may be all there is.
+    """
+    from leakkit.probes.folders import private_temp
+    from leakkit.recording import RecordingError
+
+    folder = folder or Path(tempfile.mkdtemp(prefix="leakkit-"))
+    try:
+        with private_temp(folder / "tmp") as temp:
+            yield temp
+    except RecordingError as error:
+        raise UsageError(str(error)) from None
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _measure(step: Callable[..., Any], settings: Settings, args: argparse.Namespace) -> int:
-    """Measure, report, and drop a recording that nobody asked for.
-
-    When the step raises, the recording is kept in any case: it may be all there is to look at.
-    """
+    """Measure and report."""
     from leakkit.check import Check
     from leakkit.replay import keep
 
-    folder = settings.directory or Path(tempfile.mkdtemp(prefix="leakkit-"))
-    settings = replace(settings, directory=folder)
-    with _blame("the step", f"; what was recorded is in {folder}"), _progress() as progress:
+    kept = f"; what was recorded is in {settings.directory}"
+    with _blame("the step", kept), _progress() as progress:
         result = Check(settings, progress=progress).run(step)
         keep(result)
-    code = _show(result, args)
-    if args.dir is None:
-        shutil.rmtree(folder, ignore_errors=True)
-    return code
+    return _show(result, args)
 
 
 def _report(args: argparse.Namespace) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from leakkit.result import Finding
 from leakkit.series import Kind, Series
 from leakkit.settings import Settings
+from leakkit.suspects import Suspect
 from leakkit.trend import Trend, Verdict, judge
 
 # The order in which a person asks: what is held, what holds it, what was left lying, how slow.
@@ -98,6 +99,37 @@ def verdict(findings: Mapping[str, Finding]) -> Verdict:
     if not counted or any(f.trend.verdict is Verdict.UNDECIDED for f in counted):
         return Verdict.UNDECIDED
     return Verdict.FLAT
+
+
+# What a container that still fills adds to.
+_FILLED = ("python_heap", "native_heap", "live_objects", "live_tensors", "live_tensor_bytes")
+_MOSTLY = 0.8  # of the bytes that grow; the rest is what the container's items drag along
+
+
+def settle_bounded(
+    findings: Mapping[str, Finding], suspects: Sequence[Suspect]
+) -> tuple[dict[str, Finding], list[str]]:
+    """Growth that will end by itself is no leak: a container with a visible bound still fills.
+
+    Returns:
+        The findings, those that such containers explain judged flat; and a note for each.
+    """
+    filling = [s for s in suspects if (s.facts.get("bound") or 0) > s.facts.get("length", 0)]
+    heaps = [findings[n].trend for n in _FILLED[:2] if n in findings]
+    growth = sum(max(t.slope, 0.0) for t in heaps if t.verdict is Verdict.GROWS)
+    explained = sum(float(s.facts.get("bytes_per_step") or 0.0) for s in filling)
+    if not filling or explained < _MOSTLY * growth:
+        return dict(findings), []
+    sentences = [
+        f"{s.where} fills to {s.facts['bound']:,}, now {s.facts['length']:,}" for s in filling
+    ]
+    return {n: _filling(f, sentences[0]) for n, f in findings.items()}, sentences
+
+
+def _filling(finding: Finding, reason: str) -> Finding:
+    if finding.name not in _FILLED or finding.trend.verdict is not Verdict.GROWS:
+        return finding
+    return replace(finding, trend=replace(finding.trend, verdict=Verdict.FLAT, reason=reason))
 
 
 def _without_parts(series: Mapping[str, Series]) -> dict[str, Series]:

@@ -34,10 +34,12 @@ Progress = Callable[[str, int, int], None]  # pass, step, steps so far planned
 
 # Until when, as a share of the time budget, each pass may go on. A pass that ends early leaves
 # its time to the next.
-WARMUP_UNTIL, WATCH_UNTIL, TRACE_UNTIL, HUNT_UNTIL = 0.15, 0.5, 0.85, 1.0
+WARMUP_UNTIL, WATCH_UNTIL, TRACE_UNTIL, HUNT_UNTIL = 0.15, 0.45, 0.85, 1.0
 # A slow step still has to reach its steady state: these many warm-up steps whatever they take.
 LEAST_WARMUP = 5
 HUNT_STEPS = 120
+# A run that overspent is still given this share of its budget to find out what it found.
+LEAST_HUNT = 0.1
 
 
 class Judge(Protocol):
@@ -131,6 +133,10 @@ class TracePass(Phase):
         del result
         row = [value for probe in self._setup.traced for value in probe.read()]
         self._table.append([self.boundary(), *row])
+
+    def analysis_seconds(self) -> float:
+        assert self._setup.engine is not None
+        return self._setup.engine.reading_seconds()
 
     def boundary(self) -> float:
         """Empty the caches, collect, fence; the number of objects collected."""
@@ -340,12 +346,13 @@ class Recorder:
     def _more(self, name: str, series: Mapping[str, Series], phase: Phase, filled: int) -> int:
         """Steps by which a pass goes on after a look."""
         room = self.settings.max_steps - filled
-        last = room <= 0 or phase.late or self._ended
+        last = room <= 0 or phase.done < phase.steps or self._ended
         return min(self.judge.look(name, series, last=last), room)
 
     def _hunt(self, setup: Setup) -> Iterator[Phase]:
         self.hunt = Hunt(setup.frameworks)
         self.hunt.begin()
         self._undo.callback(self.hunt.end)
-        yield HuntPass(self.hunt, self._until(HUNT_UNTIL))
+        least = time.monotonic() + LEAST_HUNT * self.settings.max_seconds
+        yield HuntPass(self.hunt, max(self._until(HUNT_UNTIL), least))
         self.hunt.end()

@@ -12,8 +12,8 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -365,18 +365,37 @@ def leak_check(
     if config.off:
         yield LeakCheckOff()
         return
-    use = _make(request, config)
-    request.node.stash[_USE] = use
-    yield use
-    use.abandon()
+    with _private_temp(request, config) as (settings, temp):
+        settings = replace(settings, folders=(*settings.folders, temp))
+        use = _make(request, config, settings)
+        request.node.stash[_USE] = use
+        yield use
+        use.abandon()
     if not use.used:
         text = f"{request.node.nodeid} asks for leak_check and does not use it: nothing was judged"
         warnings.warn(LeakkitWarning(text), stacklevel=1)
 
 
-def _make(request: pytest.FixtureRequest, config: Config) -> LeakCheck:
+@contextmanager
+def _private_temp(
+    request: pytest.FixtureRequest, config: Config
+) -> Iterator[tuple[Settings, Path]]:
+    """The settings of a test, and a temporary folder of its own that is watched."""
+    from leakkit.probes.folders import private_temp
+    from leakkit.recording import RecordingError
+
+    settings = _settings_of(request.node, config.settings, request)
+    assert settings.directory is not None
+    with ExitStack() as stack:
+        try:
+            temp = stack.enter_context(private_temp(settings.directory / "tmp"))
+        except RecordingError as error:
+            pytest.fail(f"leakkit: {error}", pytrace=False)
+        yield settings, temp
+
+
+def _make(request: pytest.FixtureRequest, config: Config, settings: Settings) -> LeakCheck:
     item = request.node
-    settings = _settings_of(item, config.settings, request)
     _need_device(settings, config)
     _need_tracker(settings, request.config)
     from leakkit.check import Check

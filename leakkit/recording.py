@@ -118,6 +118,7 @@ class Recording:
         self.watch: dict[str, Series] = {}
         self.trace: dict[str, Series] = {}
         self.cut = False
+        self.temporary: object = None  # what removes the folder, where nobody asked to keep it
         self._sites: list[Site] = []
 
     @property

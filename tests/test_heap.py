@@ -28,8 +28,8 @@ def trace(name, folder, step, steps=60, stretches=1):
 
 
 def exact(name, rises, size):
-    """Whether steps rise by ``size``: all under memray, all but those after a snapshot else."""
-    return np.mean(rises[5:] == size) >= {"memray": 1.0, "tracemalloc": 0.9}[name]
+    """Whether nearly all steps rise by ``size``; other threads may release a block at any time."""
+    return np.mean(rises[5:] == size) >= {"memray": 0.95, "tracemalloc": 0.85}[name]
 
 
 def level(heap, name="python_heap"):

@@ -66,6 +66,10 @@ class Engine(ABC):
     def stop(self) -> None:
         """End the stretch; harmless when none is active."""
 
+    def reading_seconds(self) -> float:
+        """About how long the analysis of the stretch so far will take."""
+        return 0.0
+
     def close(self) -> None:
         """End the trace for good."""
         self.stop()

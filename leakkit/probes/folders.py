@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from leakkit.recording import RecordingError
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _listeners: list[FolderFinder] = []  # an audit hook stays for ever, so one serves all finders
@@ -46,6 +50,32 @@ class FolderFinder:
         written = [Path(folder) for folder in self._written if not _shared(folder)]
         found = [p.resolve() for p in [*self._given, *_from_environment(), *written] if p.is_dir()]
         return [p for p in dict.fromkeys(found) if not any(q in p.parents for q in found)]
+
+
+@contextmanager
+def private_temp(folder: Path) -> Iterator[Path]:
+    """Temporary files go to ``folder`` inside the ``with`` block, where they can be counted.
+
+    The system's own temporary folder is shared: what grows there may be anybody's.
+
+    Raises:
+        RecordingError: the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RecordingError(f"cannot record in {folder.parent}: {reason}") from error
+    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = os.fspath(folder)
+    try:
+        yield folder
+    finally:
+        tempfile.tempdir = before
+        if variable is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = variable
 
 
 def _from_environment() -> Iterator[Path]:
