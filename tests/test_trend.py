@@ -70,8 +70,8 @@ class TestExact:
     def test_a_container_full_by_four_fifths_of_the_cap_does_not_grow(self, full):
         assert last(1024 * np.minimum(steps(480), full)).verdict is not Verdict.GROWS
 
-    @pytest.mark.parametrize("full", [20, 110, 200])
-    def test_a_container_full_by_half_is_flat(self, full):
+    @pytest.mark.parametrize("full", [20, 110, 200, 300, 384])
+    def test_and_is_flat_once_it_has_been_full_for_long(self, full):
         trend = last(1024 * np.minimum(steps(480), full))
         assert trend.verdict is Verdict.FLAT
         assert trend.slope == 0

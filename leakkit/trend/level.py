@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leakkit.series import Kind, Series
 from leakkit.trend import Trend, Verdict
 from leakkit.trend.blocks import floors, period, readings, settled, valleys
-from leakkit.trend.rise import Rise, against_floors, against_valleys, bursts
+from leakkit.trend.rise import Rise, against_floors, against_valleys, kept
 from leakkit.trend.rules import (
     ALPHA_FLAT,
     ALPHA_LEANS,
@@ -89,25 +89,28 @@ def _look(series: Series, values: Floats, limit: float | None, cadence: int, fin
 
 def _judge_clean(look: Look, rise: Rise) -> Trend:
     """Floors never fall: every rise is real, and the question is whether it goes on."""
-    last = _last(look, rise)
+    last = _last(look, rise, max(LOOK_BACK, len(look.values) // 2, 2 * look.cadence))
     forgiven = int(look.final and len(look.values) >= FIRST_LOOK)
     if last.up.sum() <= forgiven:
         return _say(look, last, Verdict.FLAT, f"did not rise in its last {last.count_all()}")
+    steps = kept(look.values, look.grain)
+    if steps.stopped(max(LOOK_BACK, 2 * look.cadence)):
+        last = _last(look, rise, steps.pause)
+        return _say(look, last, Verdict.FLAT, f"stopped rising {steps.pause} steps before the end")
     fault = _fault(look, rise) if look.final else "rises so far"
     if fault is None:
         return _say(look, rise, Verdict.GROWS, f"rose in {rise.count()}")
-    regular = bursts(look.values, look.grain, look.limit, look.least_rise)
-    if look.final and regular:
+    regular = steps.bursts(look.limit, look.least_rise) if look.final else 0
+    if regular:
         return _say(look, rise, Verdict.GROWS, f"rose in {regular} even bursts")
     if rise.interval()[1] <= look.limit:
         return _say(look, rise, Verdict.FLAT, "the upper bound of its growth is within the limit")
     return _say(look, rise, Verdict.UNDECIDED, fault)
 
 
-def _last(look: Look, rise: Rise) -> Rise:
-    """The floors of the steps in which a flat series must not rise."""
+def _last(look: Look, rise: Rise, back: int) -> Rise:
+    """The floors of the last ``back`` steps."""
     points = rise.points
-    back = max(LOOK_BACK, len(look.values) // 2, 2 * look.cadence)
     width = points.times[1] if len(points) > 1 else 1
     start = max(0, len(points) - max(2, int(back // width)))
     tail = replace(points, values=points.values[start:], times=points.times[start:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from leakkit.trend.rules import (
     FADES_SINCE_START,
     FEWEST_BURSTS,
     ONE_OFF,
+    PAUSE,
     SHORT,
     STEADY,
     WALK,
@@ -181,22 +183,52 @@ def against_floors(rise: Rise, rule: LevelRule, limit: float, steps: int) -> str
     return None
 
 
-def bursts(values: Floats, grain: float, limit: float, least_rise: float) -> int:
-    """How many bursts came like clockwork to the end, each of about one size; else 0.
+@dataclass(frozen=True)
+class Kept:
+    """The rises of what is never given back: step by step, not by blocks.
 
-    A burst is a rise of what is never given back. Six equal ones at equal distances, the last no
-    longer ago than the distance, are a leak even where they are too rare for blocks.
+    Args:
+        at: the steps before which it rose, in order.
+        sizes: by how much, shape as ``at``.
+        steps: of the whole series.
     """
-    kept = np.minimum.accumulate(values[::-1])[::-1]
-    rises = np.diff(kept)
+
+    at: NDArray[np.intp]
+    sizes: Floats
+    steps: int
+
+    @property
+    def pause(self) -> int:
+        """Steps since the last rise."""
+        return self.steps - 2 - int(self.at[-1]) if len(self.at) else self.steps - 1
+
+    def stopped(self, least: int) -> bool:
+        """Whether the last pause is beyond all that the earlier ones foretell."""
+        if len(self.at) < 2:
+            return False
+        return self.pause >= max(least, PAUSE * int(np.diff(self.at).max()))
+
+    def bursts(self, limit: float, least_rise: float) -> int:
+        """How many came like clockwork to the end, each of about one size; else 0.
+
+        Six equal ones at equal distances, the last no longer ago than the distance, are a leak
+        even where they are too rare for blocks.
+        """
+        if len(self.at) < FEWEST_BURSTS:
+            return 0
+        gaps, sizes = np.diff(self.at), self.sizes
+        even = gaps.max() <= gaps.min() + 1 and sizes.max() <= STEADY * sizes.min()
+        lasts = self.pause <= gaps.max() and self.at[0] <= 2 * gaps.max()
+        enough = sizes.min() / gaps.max() > limit and sizes.sum() > least_rise
+        return len(self.at) if even and lasts and enough else 0
+
+
+def kept(values: Floats, grain: float) -> Kept:
+    """The rises of the lowest value from each step to the end."""
+    floor = np.minimum.accumulate(values[::-1])[::-1]
+    rises = np.diff(floor)
     at = np.flatnonzero(rises > grain)
-    if len(at) < FEWEST_BURSTS:
-        return 0
-    gaps, sizes = np.diff(at), rises[at]
-    even = gaps.max() <= gaps.min() + 1 and sizes.max() <= STEADY * sizes.min()
-    lasts = len(rises) - 1 - at[-1] <= gaps.max() and at[0] <= 2 * gaps.max()
-    enough = sizes.min() / gaps.max() > limit and sizes.sum() > least_rise
-    return len(at) if even and lasts and enough else 0
+    return Kept(at, rises[at], len(values))
 
 
 def against_valleys(rise: Rise, limit: float) -> str | None:

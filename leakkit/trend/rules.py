@@ -21,6 +21,7 @@ FADES_SINCE_START = -1.0  # the same when the beginning grew faster than the jud
 STEADY = 1.25  # largest over smallest rise of an end that is steady
 WALK = 6.0  # t of the rises below which a random walk explains them; p = 7e-5 when independent
 TOOTH = 5.0  # climbs that a drop undoes at least, to be the drop of a sawtooth
+PAUSE = 4  # times the longest earlier pause: after that a rise has stopped (e^-4 for random ones)
 FEWEST_BURSTS = 6  # evenly spaced ones; fewer are a few one-offs in a row
 FEWEST_TEETH = 4  # valleys; fewer have no scatter to speak of
 
