@@ -72,9 +72,15 @@ def floors(values: Floats, width: int, grain: float) -> Points:
     half = minima(judged, max(1, width // 2), len(judged))
     clean = bool((np.diff(half) >= -grain).all())
     times = np.arange(len(low), dtype=np.float64) * width
-    before = len(values) - len(judged)
-    early = float(low[0] - values[:width].min()) / before if len(low) and before else 0.0
+    before = minima(values[: len(values) - len(judged)], width, 2 * BLOCKS)
+    early = _early(np.concatenate([before, low[:1]]), width)
     return Points(low, times, f"blocks of {width} step{'s' * (width > 1)}", clean, 0.0, early)
+
+
+def _early(low: Floats, width: int) -> float:
+    """Growth per step over the first floors, without the largest rise, which may be a one-off."""
+    rises = np.sort(np.diff(low))[:-1]
+    return float(rises.mean()) / width if len(rises) else 0.0
 
 
 def valleys(values: Floats) -> Points | None:

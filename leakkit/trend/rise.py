@@ -17,6 +17,7 @@ from leakkit.trend.rules import (
     FADES_SINCE_START,
     FEWEST_BURSTS,
     ONE_OFF,
+    OUTGREW,
     PAUSE,
     SHORT,
     STEADY,
@@ -121,17 +122,20 @@ class Rise:
             return False
         if self.calm[-third:].sum() >= lasting * self.calm[:third].sum():
             return False
-        faster = self.points.early > self._mean_and_reach()
-        return self._fading() < (FADES_SINCE_START if faster else FADES)
+        return self._fading() < self._fades_from()
+
+    def _fades_from(self) -> float:
+        """t of the rises below which they fade: the more the beginning outgrew them, the milder."""
+        rates = self.calm / np.diff(self.points.times)
+        mean, early = float(rates.mean()), self.points.early
+        if early > OUTGREW * mean:
+            return 0.0
+        reach = 1.5 * float(rates.std(ddof=1)) / math.sqrt(len(rates))
+        return FADES_SINCE_START if early > mean + reach else FADES
 
     def _steady(self, last: int) -> bool:
         end = self.raw[-last:]
         return bool(end.min() > 0 and end.max() <= STEADY * end.min())
-
-    def _mean_and_reach(self) -> float:
-        """Growth per step, and one and a half standard errors."""
-        rates = self.calm / np.diff(self.points.times)
-        return float(rates.mean() + 1.5 * rates.std(ddof=1) / math.sqrt(len(rates)))
 
     def _fading(self) -> float:
         """t of the slope of the rises' square roots: counts of events scatter alike as roots."""

@@ -18,6 +18,7 @@ LOOK_BACK = 80  # steps in which a series must not have risen to be called flat
 ONE_OFF = 3.0  # times the median rise: what a single rise counts for at most
 FADES = -2.5  # t of the rises below which they fade
 FADES_SINCE_START = -1.0  # the same when the beginning grew faster than the judged part
+OUTGREW = 3.0  # times the judged rate: a beginning that made more than all the rest
 STEADY = 1.25  # largest over smallest rise of an end that is steady
 WALK = 6.0  # t of the rises below which a random walk explains them; p = 7e-5 when independent
 TOOTH = 5.0  # climbs that a drop undoes at least, to be the drop of a sawtooth
