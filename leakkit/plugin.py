@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
@@ -344,6 +344,11 @@ class LeakCheckOff:
         return keras.callbacks.Callback()
 
 
+def _fail(message: str) -> NoReturn:
+    """Fail with one clear line, whatever was being handled."""
+    raise pytest.fail.Exception(message, pytrace=False) from None
+
+
 def _is_ours(error: BaseException) -> bool:
     from leakkit.check import StepError
     from leakkit.heap import HeapError
@@ -390,7 +395,7 @@ def _private_temp(
         try:
             temp = stack.enter_context(private_temp(settings.directory / "tmp"))
         except RecordingError as error:
-            pytest.fail(f"leakkit: {error}", pytrace=False)
+            _fail(f"leakkit: {error}")
         yield settings, temp
 
 
@@ -422,7 +427,7 @@ def _settings_of(
     try:
         return make_settings(options)
     except SettingsError as error:
-        pytest.fail(f"leakkit: {error}", pytrace=False)
+        _fail(f"leakkit: {error}")
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
@@ -444,7 +449,7 @@ def _checked(marker: pytest.Mark) -> Mapping[str, Any]:
             )
         make_settings(marker.kwargs)
     except SettingsError as error:
-        pytest.fail(f"leakkit: {error}", pytrace=False)
+        _fail(f"leakkit: {error}")
     return marker.kwargs
 
 
@@ -468,7 +473,7 @@ def _need_device(settings: Settings, config: Config) -> None:
         find_devices(settings.device)
     except DeviceMissing as error:
         if config.require_device:
-            pytest.fail(f"leakkit: {error}", pytrace=False)
+            _fail(f"leakkit: {error}")
         pytest.skip(f"leakkit: {error}")
 
 

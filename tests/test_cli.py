@@ -99,6 +99,7 @@ def test_a_file_called_like_a_loaded_module_does_not_take_its_place(steps):
         (["mysteps.py:clean", "--device", "TPU:7"], "TPU"),
         (["mysteps.py:clean", "--json", "absent/r.json"], "there is no folder"),
         (["mysteps.py:clean", "--dir", "."], "not an empty folder"),
+        (["mysteps.py:clean", "--dir", "mysteps.py/in"], "cannot record in mysteps.py/in"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_2(steps, capsys, arguments, says):
@@ -187,7 +188,10 @@ def test_without_dir_nothing_is_left_behind(steps, monkeypatch):
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     assert main(["run", "mysteps.py:clean"]) == 0
+    assert main(["run", "mysteps.py:absent"]) == 2
     assert list(temporary.iterdir()) == []
+    assert main(["run", "mysteps.py:broken"]) == 2
+    assert (next(temporary.iterdir()) / "meta.json").exists()
 
 
 def test_help_teaches_with_examples(capsys):

@@ -65,8 +65,15 @@ def latency(verdict: Verdict = FLAT, **how) -> Finding:
 
 def result(*findings: Finding, verdict: Verdict = GROWS, **how) -> Result:
     meta = {
-        "environment": {"memory_bytes": 24 * 2**30, "python": "3.11"},
-        "frameworks": {"devices": [{"name": "GPU:0", "total_bytes": 8 * 2**30}]},
+        "environment": {
+            "memory_bytes": 24 * 2**30,
+            "python": "3.11",
+            "packages": {"memray": "1.20", "numpy": "2.4"},
+        },
+        "frameworks": {
+            "frameworks": {"tensorflow": {"keras": "3.15"}},
+            "devices": [{"name": "GPU:0", "total_bytes": 8 * 2**30}],
+        },
     }
     recording = SimpleNamespace(steps=240, path=Path("rec"), meta=meta)
     named = {f.name: f for f in findings}
@@ -273,7 +280,7 @@ def test_labels_are_words():
     assert [label(n) for n in ("fds", "device_memory:GPU:1", "tf_gradient_registry")] == [
         "descriptors",
         "device memory GPU:1",
-        "tf gradient registry",
+        "TF gradient registry",
     ]
 
 
@@ -336,6 +343,8 @@ def test_markdown_has_a_table_and_the_whole_report():
     assert "<details>" in text
     assert "Held by" in text
     assert "- python: 3.11" in text
+    assert "- packages: memray 1.20, numpy 2.4" in text
+    assert "- tensorflow: keras 3.15" in text
 
 
 def drawn(tmp_path, **how):

@@ -21,6 +21,7 @@ _LABELS = {
     "files": "files",
     "file_bytes": "file bytes",
 }
+_FRAMEWORKS = {"tf": "TF", "keras": "Keras", "jax": "JAX", "torch": "PyTorch"}
 _KEY = (
     "python_heap",
     "native_heap",
@@ -37,8 +38,9 @@ def label(name: str) -> str:
     """``native heap`` for ``native_heap``, ``device memory GPU:0`` for ``device_memory:GPU:0``."""
     if name in _LABELS:
         return _LABELS[name]
-    family, colon, rest = name.partition(":")
-    return f"{family.replace('_', ' ')} {rest}" if colon else name.replace("_", " ")
+    family, _, rest = name.partition(":")
+    first, *words = family.split("_")
+    return " ".join([_FRAMEWORKS.get(first, first), *words, rest]).rstrip()
 
 
 def is_key(name: str) -> bool:

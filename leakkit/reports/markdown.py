@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from leakkit.reports.series_table import series_table
 from leakkit.reports.terminal import headline, render
 from leakkit.result import Result
@@ -30,6 +32,18 @@ def _folded(result: Result) -> str:
 
 
 def _environment(result: Result) -> str:
-    environment = result.recording.meta.get("environment", {})
-    lines = [f"- {name}: {value}" for name, value in sorted(environment.items())]
+    meta = result.recording.meta
+    known = {
+        **meta.get("environment", {}),
+        **meta.get("frameworks", {}).get("frameworks", {}),
+    }
+    lines = [f"- {name}: {_in_words(value)}" for name, value in known.items() if value]
     return "Environment:\n\n" + ("\n".join(lines) or "- not recorded")
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_in_words(item)}" for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return " ".join(_in_words(item) for item in value)
+    return str(value)
