@@ -190,8 +190,12 @@ def _temporary(folder: Path | None, *, keep: bool) -> Iterator[Path]:
             yield temp
     except RecordingError as error:
         raise UsageError(str(error)) from None
-    if not keep:
-        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        keep |= (folder / "meta.json").exists()
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _measure(step: Callable[..., Any], settings: Settings, args: argparse.Namespace) -> int:
