@@ -187,6 +187,15 @@ def test_a_flat_report_prints_the_bound_that_was_proved():
     assert re.search(r"latency +0 % +0.02 % a step", text)
 
 
+def test_a_flat_report_does_not_claim_what_was_not_proved():
+    open_question = latency(UNDECIDED, reason="too noisy", high=0.5)
+    advisory = finding("rss", "B", Kind.NOISY, GROWS, 10.0, decides=False)
+    text = render(result(finding("python_heap"), open_question, advisory, verdict=FLAT))
+    assert re.search(r"latency .* not proved .* undecided", text)
+    assert re.search(r"resident memory .* not proved .* grows \*", text)
+    assert "Undecided     latency: too noisy" in text
+
+
 def test_an_undecided_report_says_what_is_open_and_why():
     open_question = latency(UNDECIDED, reason="too noisy", more=240, high=math.inf)
     text = render(result(finding("python_heap"), open_question, verdict=UNDECIDED))

@@ -98,8 +98,8 @@ def interval(trend: Trend, unit: str) -> str:
 
 def bound(trend: Trend, unit: str) -> str:
     """The growth that a flat series was proved not to exceed."""
-    if not math.isfinite(trend.high):
-        return "–"
+    if trend.verdict is not Verdict.FLAT or not math.isfinite(trend.high):
+        return "not proved"
     return rate(max(0.0, trend.high), trend, unit).lstrip("+") + " a step"
 
 

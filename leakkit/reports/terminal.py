@@ -235,7 +235,7 @@ def _evidence_lines(result: Result, style: Style) -> list[str]:
 
 
 def _evidence(result: Result, style: Style) -> Iterator[tuple[str, str]]:
-    if result.verdict is Verdict.UNDECIDED:
+    if result.verdict is not Verdict.GROWS:
         yield from _open_questions(result)
     yield from _limits_broken(result)
     yield from _suspect_texts(result.suspects, style)
