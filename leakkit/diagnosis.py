@@ -191,6 +191,8 @@ def _share(rule: Rule, answers: Sequence[Sequence[Suspect]], evidence: Evidence)
 def _floor(found: Sequence[Suspect]) -> float:
     """What is weighed by walking references is a lower bound: graphs and buffers hide much."""
     best = found[0]
+    if best.facts.get("measured") or not best.facts.get("opaque", True):
+        return 0.0
     return 0.3 if best.kind in ("container", "cache") else 0.1
 
 

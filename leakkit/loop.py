@@ -42,6 +42,13 @@ HUNT_STEPS = 120
 LEAST_HUNT = 0.1
 
 
+# Collecting and reading leave cold caches, which would slow a short step by a quarter. Between
+# short steps it is done every few steps only, and what was read stands until then; but a first
+# look has this many readings at least.
+SHORT_STEP = 5e-3  # seconds
+READ_EVERY, LEAST_READINGS = 8, 15
+
+
 class Judge(Protocol):
     """Looks at a pass and says how far it must go on."""
 
@@ -102,7 +109,8 @@ class WatchPass(Phase):
     def __init__(self, table: Table, setup: Setup, steps: int, until: float | None) -> None:
         super().__init__("watch", steps, until)
         self._table, self._setup = table, setup
-        self._clock, self._garbage = Clock(), Garbage()
+        self._clock, self._garbage = setup.clock, setup.garbage
+        self._readings: list[float] = []
 
     def before(self) -> None:
         self._control = self._setup.control.run()
@@ -113,11 +121,17 @@ class WatchPass(Phase):
             framework.synchronize(result)
         wall, cpu = self._clock.stop()
         del result  # what it held must not count as alive
+        if self.done % self._setup.every == 0:
+            self._readings = self._read()
+        self._table.append([wall, cpu, self._control, *self._readings])
+
+    def _read(self) -> list[float]:
+        """Collect, then ask every probe."""
         self._setup.caches.trim()
-        row = [wall, cpu, self._control, self._garbage.collect()]
+        readings = [self._garbage.collect()]
         for probe in self._setup.probes:
-            row += probe.read()
-        self._table.append(row)
+            readings += probe.read()
+        return readings
 
 
 class TracePass(Phase):
@@ -175,6 +189,9 @@ class Setup:
         for framework in self.frameworks:
             self.notes += framework.notes()
         self.control = Control(step_seconds)
+        self.clock, self.garbage = Clock(), Garbage()
+        short = step_seconds < SHORT_STEP
+        self.every = max(1, min(READ_EVERY, settings.steps // LEAST_READINGS)) if short else 1
         self.engine: Engine | None = engine(settings.heap, recording.path, native=settings.native)
         self.caches = StandardCaches()
         self.own: dict[str, str] = {}  # a sentence for each series that is the framework's own
@@ -350,7 +367,7 @@ class Recorder:
         return min(self.judge.look(name, series, last=last), room)
 
     def _hunt(self, setup: Setup) -> Iterator[Phase]:
-        self.hunt = Hunt(setup.frameworks)
+        self.hunt = Hunt(setup.frameworks, self.settings.folders)
         self.hunt.begin()
         self._undo.callback(self.hunt.end)
         least = time.monotonic() + LEAST_HUNT * self.settings.max_seconds

@@ -14,6 +14,8 @@ _WRITERS = {"_ResourceSummaryWriter", "SummaryWriter", "EventFileWriter", "FileW
             "EventsWriter", "_TrainSummaryWriter"}  # fmt: skip
 _QUEUES = {"queue.Queue", "queue.LifoQueue", "queue.PriorityQueue", "_queue.SimpleQueue",
            "queue.SimpleQueue", "multiprocessing.queues.Queue", "asyncio.queues.Queue"}  # fmt: skip
+_LOCKS = {"Semaphore", "Lock", "lock", "RLock", "Condition", "Event", "BoundedSemaphore"}
+_WAITING = Clue(("time",), {"function": lambda name: "acquire" in name})
 _POOLS = {"ThreadPoolExecutor", "ProcessPoolExecutor", "ThreadPool", "Pool"}
 
 
@@ -69,8 +71,18 @@ def _calls(*names: str) -> Clue:
 
 _TF: Mapping[str, Asked] = {"framework": ("tensorflow",), "inside": _without("data", "keras")}
 _SLOWER = Grows(("latency", "cpu_time"))
+_LISTING = Clue(("time",), {"function": _has("scandir", "listdir", "glob")})
+_SORTING = Clue(("time",), {"function": _has("sorted", "'sort'")})
+_READING = Clue(
+    ("time",), {"function": _has("readline", "read", "splitlines", "loads", "decode", "split")}
+)
 _USERS_CONTAINER = _container()
 _OBJECT_KEPT = Clue(("object",), {"type": ("traceback",)})
+
+_USERS_GRADIENT = Clue(
+    ("cache", "container"),
+    {"registry": ("tf_gradient_registry",), "holds": ("user's function",)},
+)
 
 TRACING = (
     Rule("graph-retracing", "high", (_retrace(cause=("python-value",), **_TF),),
@@ -98,8 +110,9 @@ TRACING = (
     Rule("function-in-step", "medium",
          (_retrace(cause=("new-function",), xla=(False,), **_TF),),
          "Make the tf.function once, outside the step.", share=0.5,
-         unless=(_registry("tf_gradient_registry"),),
-         surer=(_registry("tf_function_cache"), _container(item=("Function",)))),
+         unless=(_USERS_GRADIENT,),
+         surer=(_registry("tf_function_cache", "tf_gradient_registry"),
+                _container(item=("Function",)))),
     Rule("mirrored-function-retraced", "medium",
          (_retrace(inside=("distribute",)),),
          "Wrap strategy.run in one tf.function that is made once.", share=0.4,
@@ -129,6 +142,11 @@ TRACING = (
 )  # fmt: skip
 
 _MODEL = _made("keras-model")
+_ON_LAYER = _container(
+    heaviest=_TENSORS,
+    path_types=_has("keras.src.layers.layer.layer", "module.autotrackable", "module.module.module",
+                    "torch.nn.modules.module.module"),
+)  # fmt: skip
 VARIABLES = (
     Rule("model-rebuilt", "high", (_MODEL, Grows(("native_heap", "python_heap"))),
          "Build the model once and reset its weights (set_weights) for the next trial, or run "
@@ -162,9 +180,7 @@ VARIABLES = (
          "Make the layer once and call it again.", unless=(_MODEL,), share=0.8, scenario=False),
     Rule("add-loss", "medium", (_registry("keras_losses"),),
          "Clear the losses each step, or return the loss instead of add_loss()."),
-    Rule("layer-keeps-activations", "medium",
-         (_container(heaviest=_TENSORS, path_types=_has("keras.src.layers", "tf.module",
-                                                       "torch.nn.modules")),),
+    Rule("layer-keeps-activations", "high", (_ON_LAYER,),
          "Do not store tensors of a call on the layer; return them."),
 )  # fmt: skip
 
@@ -220,7 +236,7 @@ TENSORS = (
                      keyed_by_identity=(False,), parts=lambda n: n < 3),),
          "Keep the number, not the tensor: history.append(float(loss)); or bound the list.",
          unless=(_container(holds=("traceback", "GradientTape")),
-                 _container(item=_WRITERS | _POOLS))),
+                 _container(item=_WRITERS | _POOLS), _ON_LAYER)),
 )  # fmt: skip
 
 LOGS = (
@@ -262,11 +278,13 @@ LOGS = (
     Rule("temp-files-kept", "high",
          (_file(files_per_step=_positive, temporary=(True,)),),
          "Use tempfile.TemporaryDirectory() as a context manager.", share=0.9,
-         unless=(_file(siblings=_has(".index", ".ckpt", ".keras", "tfevents", "xplane")),)),
+         unless=(_file(siblings=_has(".index", ".ckpt", ".keras", "tfevents", "xplane")),
+                 _LISTING)),
     Rule("log-file-unrotated", "high",
          (_file(files_per_step=lambda n: n < 0.1, name=_has(".log", ".txt", ".csv", ".json",
                                                             ".out", ".tsv")),),
-         "Rotate the log (RotatingFileHandler), or log less often.", share=0.9),
+         "Rotate the log (RotatingFileHandler), or log less often.", share=0.9,
+         unless=(_READING,)),
     Rule("log-file-unrotated", "medium",
          (_file(files_per_step=lambda n: n < 0.1),),
          "Rotate the file, or write less often.", share=0.6,
@@ -306,14 +324,15 @@ INPUT = (
          "Build the dataset once and iterate it again.", share=0.6),
     Rule("py-function-per-step", "high", (_registry("tf_py_function_registry"),),
          "Build the py_function once, in a tf.function or Dataset.map that is made once, or "
-         "write it in TensorFlow operations.", share=0.9),
+         "write it in TensorFlow operations.", share=0.9, unless=(_made("tf-generator"),)),
     Rule("py-function-per-step", "medium",
          (_made("tf-py-function"), Grows(("native_heap", "python_heap"))),
          "Build the py_function once, in a tf.function or Dataset.map that is made once.",
          unless=(_registry("tf_py_function_registry"), _made("tf-generator")), share=0.6),
     Rule("dataset-rebuilt-each-step", "medium",
-         (_made("tf-dataset"), Grows(("native_heap", "python_heap", "latency"))),
+         (_made("tf-dataset"), Grows(("native_heap", "python_heap", "latency", "traces"))),
          "Build the dataset once and iterate it again.", share=0.3,
+         surer=(_retrace(inside=("data",)),),
          unless=(_MODEL, _made("tf-generator", "tf-skip", "keras-compile"))),
     Rule("dataset-distributed-each-step", "high", (_made("tf-distributed-dataset"),),
          "Distribute the dataset once and iterate the result.", share=0.6),
@@ -352,7 +371,7 @@ THREADS = (
                  _container(item=_POOLS))),
     Rule("lock-contention-grows", "medium", (Clue(("thread",)), _SLOWER),
          "Use fewer threads, or hold the lock for less.", share=0.5,
-         unless=(_USERS_CONTAINER,)),
+         surer=(_container(item=_LOCKS), _WAITING)),
     Rule("unclosed-files", "medium", (Clue(("descriptor",), {"name": _has("/")}),),
          "Close each file: with open(…) as file.", share=0.4, scenario=False,
          unless=(_made("log-handler"), Clue(("container",), {"item": _WRITERS}),
@@ -386,7 +405,7 @@ DISTRIBUTION = (
 _BUILT = _made("keras-model", "keras-layer", "keras-metric", "keras-optimizer", "keras-compile",
                "tf-variable", "tf-lookup-table", "tf-py-function")  # fmt: skip
 REGISTRIES = (
-    Rule("custom-gradient-registry", "high", (_registry("tf_gradient_registry"),),
+    Rule("custom-gradient-registry", "high", (_USERS_GRADIENT,),
          "Build the tf.custom_gradient function and the tf.function around it once: each trace "
          "registers a gradient that TensorFlow never removes.",
          share=0.9, unless=(_MODEL, _made("keras-compile", "keras-optimizer"),
@@ -394,7 +413,7 @@ REGISTRIES = (
                                             "ragged")))),
     Rule("custom-gradient-registry", "medium", (_registry("tf_gradient_registry"),),
          "Trace once: each trace registers a gradient that TensorFlow never removes.",
-         share=0.4),
+         share=0.4, unless=(_USERS_GRADIENT,)),
     Rule("serializable-registered-in-loop", "high", (_registry("keras_custom_objects"),),
          "Register the class once, at module level.", share=0.7),
     Rule("name-counters", "medium", (_registry("keras_name_counters"),),
@@ -405,6 +424,12 @@ REGISTRIES = (
     Rule("eager-scalar-cache", "high", (_registry("tf_scalar_cache"),),
          "Pass NumPy scalars (np.float32(x)) or variables: TensorFlow remembers every Python "
          "number that it has converted.", unless=(_retrace(**_TF),)),
+    Rule("eager-scalar-cache", "medium",
+         (_calls("constant_op.convert_to_eager_tensor"),),
+         "Pass NumPy scalars (np.float32(x)) or variables: TensorFlow remembers every Python "
+         "number that it has converted.",
+         unless=(_retrace(**_TF), _registry("tf_scalar_cache"), _container(heaviest=_ARRAYS),
+                 _BUILT, Clue(("object",), {"type": _TENSORS}))),
     Rule("eager-kernel-cache", "high", (_registry("tf_kernel_cache"),),
          "Call the operation with the same attributes each time: use tf.random.Generator or "
          "stateless random operations instead of seeded ones, and fixed names.",
@@ -412,11 +437,6 @@ REGISTRIES = (
     Rule("re-cache", "low", (_registry("re_cache"),), "Compile patterns once.", scenario=False),
 )  # fmt: skip
 
-_LISTING = Clue(("time",), {"function": _has("scandir", "listdir", "glob")})
-_SORTING = Clue(("time",), {"function": _has("sorted", "'sort'")})
-_READING = Clue(
-    ("time",), {"function": _has("readline", "read", "splitlines", "loads", "decode", "split")}
-)
 SLOWDOWNS = (
     Rule("file-per-step-listing", "high", (_LISTING, _SLOWER),
          "Keep the names instead of listing the folder each step, or use a folder an epoch.",
@@ -432,14 +452,15 @@ SLOWDOWNS = (
          share=0.9),
     Rule("growing-scan", "high", (_USERS_CONTAINER, _SLOWER),
          "Keep a running figure, or scan only what is new.", share=0.6,
-         unless=(_SORTING, _retrace(), Clue(("container",), {"replaced": (True,)}))),
+         unless=(_SORTING, _LISTING, _WAITING, _retrace(),
+                 Clue(("container",), {"replaced": (True,)}))),
 )  # fmt: skip
 
 GENERIC = (
     Rule("growing-container", "medium", (_USERS_CONTAINER,),
          "Bound it, or drop what is no longer needed.", scenario=False,
          unless=(_container(heaviest=_ARRAYS), _container(holds=("traceback",)),
-                 _container(item=_TEXT | _WRITERS | _POOLS | set(_ITERATORS)),
+                 _container(item=_TEXT | _WRITERS | _POOLS | _LOCKS | set(_ITERATORS)),
                  _container(keyed_by_identity=(True,)), _container(container=("deque",)),
                  Clue((), {"path_types": _QUEUES}), _container(replaced=(True,)))),
     Rule("reference-cycles", "medium", (Grows(("garbage",)),),

@@ -182,7 +182,7 @@ def _path_facts(path: Path) -> dict[str, Any]:
         "path": path.name,
         "owner": path.owner,
         "module": path.module,
-        "path_types": list(path.types),
+        "path_types": sorted({*path.types, *path.bases}),
         "on_method": path.kind == "lru_cache" and _is_method(path.lru_wraps),
     }
 

@@ -73,6 +73,7 @@ class Pile:
         bytes: added a step, by new files and by growing ones.
         total: files now.
         example: the newest.
+        temporary: whether most of the new ones have a name, or a new folder, made by ``tempfile``.
     """
 
     pattern: str
@@ -80,10 +81,12 @@ class Pile:
     bytes: float
     total: int
     example: str
+    temporary: bool = False
 
 
 def piles(first: Sizes, last: Sizes, steps: int) -> list[Pile]:
     """Patterns of which there are more files, or whose files are bigger."""
+    known = set(map(os.path.dirname, first))
     new: dict[str, list[str]] = collections.defaultdict(list)
     added: collections.Counter[str] = collections.Counter()
     for path, size in last.items():
@@ -100,13 +103,26 @@ def piles(first: Sizes, last: Sizes, steps: int) -> list[Pile]:
             count / steps,
             total[pattern],
             max(new[pattern], default=pattern),
+            _temporary(new[pattern], known),
         )
         for pattern, count in added.items()
         if count > 0 or len(new[pattern]) > gone[pattern]
     ]
 
 
-_RANDOM = re.compile(r"^(tmp|[a-z]+[-_.])?[a-z0-9_]{8}$")
+def _temporary(paths: Sequence[str], known: set[str]) -> bool:
+    """Whether ``tempfile`` named each of them, or a new folder that it lies in."""
+    return bool(paths) and all(_named_by_tempfile(path, known) for path in paths)
+
+
+def _named_by_tempfile(path: str, known: set[str]) -> bool:
+    folder, name = os.path.split(path)
+    if _RANDOM.match(os.path.splitext(name)[0]):
+        return True
+    return folder not in known and bool(_RANDOM.match(os.path.basename(folder)))
+
+
+_RANDOM = re.compile(r"^(tmp|.*[-_.])?(?=.*\d|.*_)[a-z0-9_]{8}$")
 
 
 def pattern_of(path: str) -> str:
@@ -117,8 +133,7 @@ def pattern_of(path: str) -> str:
 
 
 def _part(part: str) -> str:
-    made = part.startswith("tmp") and _RANDOM.match(part)
-    return "tmp*" if made else re.sub(r"\d+", "N", part)
+    return "*" if _RANDOM.match(part) else re.sub(r"\d+", "N", part)
 
 
 def suspects(seen: Folders) -> list[Suspect]:
@@ -146,7 +161,7 @@ def _suspect(pile: Pile, all_piles: Sequence[Pile]) -> Suspect:
         "name": os.path.basename(pile.pattern),
         "files_per_step": pile.files,
         "file_bytes_per_step": pile.bytes,
-        "temporary": "tmp*" in pile.pattern,
+        "temporary": pile.temporary,
         "siblings": sorted({os.path.basename(p.pattern) for p in all_piles}),
     }
     return Suspect("file", where, what, pile.bytes, "B", ("file_bytes", "files"), facts)

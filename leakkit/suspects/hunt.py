@@ -24,6 +24,7 @@ from leakkit.suspects.census import Censuses
 from leakkit.suspects.makers import Makers
 from leakkit.suspects.paths import Namer
 from leakkit.suspects.sites import rank_sites
+from leakkit.suspects.times import Times
 from leakkit.suspects.tracers import Tracers
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from leakkit.result import Finding
 
 _CENSUSES = (2, 4, 8, 16, 32, 64, 128, 256)  # boundaries with a census, besides first and last
+_PROFILED = (1, 5, 9, 17, 33, 65, 129)  # boundaries before the steps that are profiled
 _NAMED = 24  # containers to look for names for
 
 
@@ -48,6 +50,7 @@ class Hunt:
         self._finder = FolderFinder(folders)
         self._censuses = Censuses()
         self._tracers = Tracers()
+        self._times = Times()
         self._makers = Makers()
         self._present: list[Suspect] = []
         self._audits = Audits(frameworks)
@@ -71,16 +74,20 @@ class Hunt:
     def boundary(self) -> None:
         """One step is over."""
         self._steps += 1
+        self._times.stop(self._steps)
         gc.collect()
         self._audits.boundary()
         if self._steps in _CENSUSES:
             self._look()
+        if self._steps in _PROFILED:
+            self._times.start()
 
     def end(self) -> None:
         """Look for the last time and undo every hook; safe to call twice."""
         if self._ended:
             return
         self._ended = True
+        self._times.cancel()
         self._tracers.stop()
         self._makers.stop()
         self._finder.stop()
@@ -114,6 +121,7 @@ class Hunt:
             *processes.suspects(self._processes[0], self._processes[-1]),
             *files.suspects(self._files),
             *(objects.suspect(m) for m in self._multiplying),
+            *self._times.suspects(),
             *self._makers.suspects(self._steps),
             *self._present,
         ]

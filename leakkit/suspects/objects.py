@@ -85,7 +85,7 @@ def suspect(found: Multiplying) -> Suspect:
         "objects_per_step": found.rate,
         "path": found.path.name if found.path else "",
         "owner": found.path.owner if found.path else "",
-        "path_types": list(found.path.types) if found.path else [],
+        "path_types": sorted({*found.path.types, *found.path.bases}) if found.path else [],
         "native_held": found.sample is not None and found.path is None,
         "tree": tree(found.path) if found.path else "",
     }

@@ -39,6 +39,7 @@ class Path:
         links: the accessors from the root to the object, outermost first.
         types: ``module.name`` of every object passed on the way, outermost first.
         lru_wraps: for ``lru_cache``: the function that is cached.
+        bases: ``module.name`` of every class, also inherited, of the objects passed.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Path:
     links: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     lru_wraps: str = ""
+    bases: frozenset[str] = frozenset()
 
     def text(self) -> str:
         """``history`` in module train; a long way is cut in the middle."""
@@ -217,7 +219,7 @@ class _Search:
             self.instance = step
 
     def offer(self, root: _Root, step: _Step) -> None:
-        rank = (_OWNERS.index(root.owner), self.level)
+        rank = (_OWNERS.get(root.owner, 0), self.level)
         if self.best is None or rank < self.best[0]:
             if self.best is None:
                 self.found_at = self.level
@@ -240,14 +242,15 @@ class _Search:
         return _path(root, self.instance)
 
 
-_OWNERS = ["user", "library", "stdlib", "leakkit"]
+_OWNERS = {"user": 0, "generated": 1, "library": 1, "stdlib": 2, "leakkit": 3}
 
 
 def _path(root: _Root, first: _Step) -> Path:
-    links, names = [], []
+    links, names, bases = [], [], set[str]()
     step = _past_cell(root, first)
     while step is not None:
         names.append(_qualified(type(step.holder)))
+        bases.update(map(_qualified, mro(type(step.holder))))
         if step.child is not None:
             links.append(step.accessor)
         step = step.child
@@ -261,6 +264,7 @@ def _path(root: _Root, first: _Step) -> Path:
         tuple(links),
         tuple(names),
         root.lru_wraps,
+        frozenset(bases - {"builtins.object"}),
     )
 
 

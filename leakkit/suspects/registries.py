@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from leakkit.suspects.paths import Path
@@ -159,7 +159,7 @@ def registry(path: Path) -> Registry | None:
 
 
 def _matches(known: Registry, path: Path) -> bool:
-    if known.types and _any_in(known.types, path.types):
+    if known.types and _any_in(known.types, {*path.types, *path.bases}):
         return not known.names or _named(known.names, path)
     if known.names and _named(known.names, path):
         return not known.module or _inside(path.module, known.module)
@@ -180,5 +180,5 @@ def _named(names: Sequence[str], path: Path) -> bool:
     return any(name in parts or path.name.endswith(name) for name in names)
 
 
-def _any_in(wanted: Sequence[str], present: Sequence[str]) -> bool:
+def _any_in(wanted: Sequence[str], present: Collection[str]) -> bool:
     return any(name in present for name in wanted)

@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from leakkit.suspects.places import is_user
+
+USERS_FUNCTION = "user's function"  # counted apart: it says who filled a library's registry
+
 Sizer = Callable[[Any], int]
 
 # Reached from nearly everything and owned by nobody in particular.
@@ -186,6 +190,8 @@ def _add(weight: Weight, value: Any, payload: dict[type, Sizer]) -> None:
     except Exception:
         size = 16
     name = type_name(type(value))
+    if type(value) is types.FunctionType and is_user(value.__code__.co_filename):
+        weight.counts[USERS_FUNCTION] += 1
     weight.bytes += size
     weight.types[name] += size
     weight.counts[name] += 1

@@ -1,0 +1,99 @@
+"""Which functions take the added time: a step early in the hunt against one late in it."""
+
+from __future__ import annotations
+
+import contextlib
+import cProfile
+from dataclasses import dataclass, field
+from typing import Any
+
+from leakkit.suspects import Suspect
+from leakkit.suspects.places import owner, place
+
+_LEAST_SHARE = 0.15  # of the late step's time: less cannot be why steps get slower
+_MOST = 5
+
+Key = tuple[str, int, str]
+
+
+@dataclass
+class Profile:
+    """Seconds of own time by function, of one step."""
+
+    step: int
+    own: dict[Key, float] = field(default_factory=dict)
+    callers: dict[Key, str] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        """Seconds of the step."""
+        return sum(self.own.values())
+
+
+class Times:
+    """Profiles some steps, one at a time; where another profiler runs, none."""
+
+    def __init__(self) -> None:
+        self.profiles: list[Profile] = []
+        self._running: cProfile.Profile | None = None
+
+    def start(self) -> None:
+        """Profile from here to the next boundary."""
+        profile = cProfile.Profile()
+        with contextlib.suppress(ValueError):  # another profiler is active
+            profile.enable()
+            self._running = profile
+
+    def stop(self, step: int) -> None:
+        """The profiled step is over; does nothing when none was."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.disable()
+            self.profiles.append(_read(running, step))
+
+    def cancel(self) -> None:
+        """Forget a profile that was begun and had no step."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.disable()
+
+    def suspects(self) -> list[Suspect]:
+        """The functions with the most own time in the late step that took less in the early one."""
+        if len(self.profiles) < 2 or self.profiles[-1].total <= 0:
+            return []
+        early, late = self.profiles[0], self.profiles[-1]
+        steps = max(1, late.step - early.step)
+        top = sorted(late.own, key=lambda key: -late.own[key])[:_MOST]
+        return [
+            _suspect(key, early, late, steps)
+            for key in top
+            if late.own[key] >= _LEAST_SHARE * late.total
+        ]
+
+
+def _read(profile: cProfile.Profile, step: int) -> Profile:
+    found = Profile(step)
+    for entry in profile.getstats():
+        key = _key(entry.code)
+        if owner(key[0]) == "leakkit":
+            continue
+        found.own[key] = found.own.get(key, 0.0) + entry.inlinetime
+        for called in entry.calls or ():
+            found.callers.setdefault(_key(called.code), key[2])
+    return found
+
+
+def _key(code: Any) -> Key:
+    if isinstance(code, str):  # a builtin: "<method 'sort' of 'list' objects>"
+        return ("<builtin>", 0, code.strip("<>"))
+    return (code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def _suspect(key: Key, early: Profile, late: Profile, steps: int) -> Suspect:
+    file, line, name = key
+    was, now = early.own.get(key, 0.0), late.own[key]
+    caller = late.callers.get(key, "")
+    where = place(file, line, name) if line else f"{name}, called by {caller}".strip(", ")
+    what = f"{was * 1e3:.3g} ms of step {early.step}, {now * 1e3:.3g} ms of step {late.step}"
+    facts = {"function": name, "caller": caller, "seconds": now, "share": now / late.total}
+    return Suspect("time", where, what, (now - was) / steps, "s", ("latency", "cpu_time"), facts)
