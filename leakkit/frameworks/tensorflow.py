@@ -74,9 +74,9 @@ class TensorFlow(Framework):
         returns: there is nothing to wait for, and the 14 µs of ``sync_devices`` are saved.
         """
         if self._waits is None and _started():
-            self._waits = any(d.kind != "cpu" for d in self.devices())
-        config = _tf().config.experimental
-        if self._waits or not config.get_synchronous_execution():
+            asynchronous = not _tf().config.experimental.get_synchronous_execution()
+            self._waits = asynchronous or any(d.kind != "cpu" for d in self.devices())
+        if self._waits:
             _tf().test.experimental.sync_devices()
 
     def probes(self) -> Sequence[Probe]:

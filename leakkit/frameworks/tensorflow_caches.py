@@ -68,10 +68,10 @@ class TensorFlowCaches(CacheAudit):
             self._close_window()
 
     def end(self) -> Mapping[str, float]:
-        """Growth of each cache, bytes per step; empty with fewer than two windows."""
+        """Growth of each cache, bytes per step; empty where no window reached four steps."""
         if self._windows and self._steps > 1.5 * self._windows[-1].steps:
             self._close_window()
-        pairs = list(pairwise(self._windows))[-2:]
+        pairs = list(pairwise(self._windows))[-2:] if len(self._windows) > 2 else []
         return {name: min(_rate(a, b, name) for a, b in pairs) for name in self._emptiers if pairs}
 
     def _close_window(self) -> None:

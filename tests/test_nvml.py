@@ -1,0 +1,107 @@
+"""The NVML probe on a fake driver: there is no GPU here, so all counts below are made up."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from leakkit.probes import Unavailable
+from leakkit.probes.nvml import Nvml, starved
+
+MIB = 2**20
+
+
+class FakeNvml:
+    """A fake of the module ``pynvml``: two GPUs, this process on the first."""
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self, gpus=2, *, answers=True, pid=None):
+        self.gpus, self.answers, self.open = gpus, answers, 0
+        self.processes = [SimpleNamespace(pid=pid or os.getpid(), usedGpuMemory=300 * MIB)]
+        self.processes.append(SimpleNamespace(pid=1, usedGpuMemory=9000 * MIB))
+
+    def nvmlInit(self):
+        if not self.answers:
+            raise self.NVMLError("Driver Not Loaded")
+        self.open += 1
+
+    def nvmlShutdown(self):
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self):
+        return self.gpus
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return index
+
+    def nvmlDeviceGetHandleByUUID(self, uuid):
+        return uuid
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle):
+        if handle == 1:
+            raise self.NVMLError("Not Supported")
+        return self.processes
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        return SimpleNamespace(gpu=40 + (handle if isinstance(handle, int) else 0))
+
+
+@pytest.fixture(autouse=True)
+def all_visible(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_memory_of_this_process_and_utilisation_of_each_gpu():
+    fake = FakeNvml()
+    probe = Nvml(fake)
+    read = dict(zip([q.name for q in probe.quantities], probe.read(), strict=True))
+    assert read["gpu_process_memory:GPU:0"] == 300 * MIB
+    assert read["gpu_process_memory:GPU:1"] != read["gpu_process_memory:GPU:1"]  # not told: NaN
+    assert read["gpu_utilisation:GPU:0"] == 40
+    assert read["gpu_utilisation:GPU:1"] == 41
+    assert all(q.advisory for q in probe.quantities)
+    probe.close()
+    assert fake.open == 0
+
+
+def test_a_container_that_hides_pids_reads_nan_and_not_0():
+    memory = Nvml(FakeNvml(pid=77)).read()[0]
+    assert memory != memory
+
+
+def test_a_driver_that_does_not_answer_is_unavailable():
+    with pytest.raises(Unavailable, match="does not answer: Driver Not Loaded"):
+        Nvml(FakeNvml(answers=False))
+
+
+def test_no_gpu_is_unavailable_and_lets_the_driver_go():
+    fake = FakeNvml(gpus=0)
+    with pytest.raises(Unavailable, match="no GPU that this process may use"):
+        Nvml(fake)
+    assert fake.open == 0
+
+
+@pytest.mark.parametrize(
+    ("visible", "utilisation"),
+    [("1", [41]), ("1,0", [41, 40]), ("0,9,1", [40]), ("GPU-abc", [40])],
+)
+def test_gpus_are_numbered_as_cuda_numbers_them(monkeypatch, visible, utilisation):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert Nvml(FakeNvml()).read()[1::2] == utilisation
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "7"])
+def test_no_visible_gpu_is_unavailable(monkeypatch, visible):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(Unavailable):
+        Nvml(FakeNvml())
+
+
+def test_an_idle_gpu_and_a_waiting_loop_point_at_the_input_pipeline():
+    said = starved(30.0, waiting=6.0, stepping=4.0)
+    assert "busy 30 %" in said and "60%" in said
+    assert starved(90.0, waiting=6.0, stepping=4.0) is None
+    assert starved(30.0, waiting=0.1, stepping=4.0) is None
+    assert starved(30.0, waiting=0.0, stepping=0.0) is None
