@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from leakkit.series import Kind, Quantity, Series
-from leakkit.trend import Trend, Verdict, judge
+from leakkit.trend import Trend, Verdict, default_limit, judge
 from leakkit.trend.rank import critical_score, pair_slopes, score, sen_bound
 
 BASE = 500_000_000.0
@@ -108,6 +108,13 @@ class TestLimit:
         trend = last(64 * steps(240), limit=64)
         assert trend.verdict is Verdict.FLAT
         assert trend.high <= 64
+
+    @pytest.mark.parametrize("kind", LEVELS)
+    @pytest.mark.parametrize(("share", "verdict"), [(0.9, Verdict.FLAT), (3.0, Verdict.GROWS)])
+    def test_the_default_is_that_of_the_kind(self, kind, share, verdict):
+        slope = share * default_limit(kind)
+        values = np.floor(slope * steps(480) * 64) / 64
+        assert last(values, kind).verdict is verdict
 
     def test_growth_above_the_limit_grows(self):
         assert last(64 * steps(240), limit=63).verdict is Verdict.GROWS

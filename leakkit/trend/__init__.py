@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from leakkit.series import Series
+from leakkit.trend import rules
 
-__all__ = ["Trend", "Verdict", "judge"]
+if TYPE_CHECKING:
+    from leakkit.series import Kind, Series
+
+__all__ = ["Trend", "Verdict", "default_limit", "judge"]
 
 
 class Verdict(str, Enum):
@@ -86,3 +88,10 @@ def judge(
     from leakkit.trend.level import judge_level
 
     return judge_level(series, limit=limit, cadence=cadence, final=final)
+
+
+def default_limit(kind: Kind) -> float:
+    """The growth per step that is accepted without a limit, in the unit of ``Trend.slope``."""
+    if kind.value == "latency":
+        return 100 * rules.LATENCY.limit
+    return {"exact": rules.EXACT, "counter": rules.COUNTER, "noisy": rules.NOISY}[kind.value].limit

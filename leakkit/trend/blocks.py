@@ -37,6 +37,7 @@ class Points:
         clean: the floors never fall, so that a rise needs no statistics to be one.
         noise: standard deviation that each value has at least; 0 when unknown.
         early: growth per step before the first point.
+        forgets: the noise of a step says nothing about that of the next, so it cannot wander off.
     """
 
     values: Floats
@@ -45,6 +46,7 @@ class Points:
     clean: bool = False
     noise: float = 0.0
     early: float = 0.0
+    forgets: bool = False
 
     def __len__(self) -> int:
         return len(self.values)
@@ -74,7 +76,19 @@ def floors(values: Floats, width: int, grain: float) -> Points:
     times = np.arange(len(low), dtype=np.float64) * width
     before = minima(values[: len(values) - len(judged)], width, 2 * BLOCKS)
     early = _early(np.concatenate([before, low[:1]]), width)
-    return Points(low, times, f"blocks of {width} step{'s' * (width > 1)}", clean, 0.0, early)
+    what = f"blocks of {width} step{'s' * (width > 1)}"
+    return Points(low, times, what, clean, 0.0, early, not clean and forgets(judged))
+
+
+def forgets(values: Floats) -> bool:
+    """Whether the moves of neighbouring steps undo each other, as those of white noise do.
+
+    Their correlation is then -1/2; that of a random walk, or of a sawtooth, is 0 or more.
+    """
+    moves = np.diff(values)
+    moves = moves - moves.mean() if len(moves) > 2 else np.zeros(3)
+    power = float(moves @ moves)
+    return power > 0 and float(moves[1:] @ moves[:-1]) < -0.25 * power
 
 
 def _early(low: Floats, width: int) -> float:

@@ -151,12 +151,16 @@ class Rise:
         return float(self.calm[-third:].sum() / span)
 
     def wandering(self) -> bool:
-        """Whether a random walk explains the rise: t of the rises, for their correlation."""
+        """Whether a random walk explains the rise: t of the rises, for their correlation.
+
+        Of noise that forgets, neighbouring rises undo each other too, and the mean is surer.
+        """
         spread = float(self.calm.std(ddof=1))
         off = self.calm - self.calm.mean()
         power = float(off @ off)
         lean = float(off[1:] @ off[:-1]) / power if power > 0 else 0.0
-        reach = WALK * spread * math.sqrt(1 + 2 * max(0.0, lean))
+        least = 0.5 if self.points.forgets else 1.0
+        reach = WALK * spread * math.sqrt(max(least, 1 + 2 * lean))
         return bool(self.calm.mean() * math.sqrt(len(self.calm)) < reach)
 
     def unsteady(self) -> bool:
