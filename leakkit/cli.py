@@ -104,6 +104,11 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("target", metavar="FILE.py:NAME | package.module:NAME")
     run.add_argument("--factory", action="store_true", help="NAME() returns the step")
+    run.add_argument(
+        "--restart-check",
+        action="store_true",
+        help="where it gets slower: compare with a fresh process, and say whether a restart helps",
+    )
     _add_settings(run.add_argument_group("measurement"))
     out = run.add_argument_group("output")
     out.add_argument("--json", metavar="FILE", help="write the result as JSON; - for stdout")
@@ -207,7 +212,23 @@ def _measure(step: Callable[..., Any], settings: Settings, args: argparse.Namesp
     with _blame("the step", kept), _progress() as progress:
         result = Check(settings, progress=progress).run(step)
         keep(result)
-    return _show(result, args)
+    code = _show(result, args)
+    if args.restart_check:
+        _compare_with_fresh(result, args)
+    return code
+
+
+def _compare_with_fresh(result: Result, args: argparse.Namespace) -> None:
+    from leakkit.restart import NoAnswer, restart_check
+
+    options = ["--factory"] if args.factory else []
+    if args.warmup:
+        options.append(f"--warmup={args.warmup}")
+    try:
+        answer = str(restart_check(result, args.target, options))
+    except NoAnswer as error:
+        answer = str(error)
+    print(f"Restart check: {answer}", file=sys.stderr if args.json == "-" else sys.stdout)
 
 
 def _report(args: argparse.Namespace) -> int:

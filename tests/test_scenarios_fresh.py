@@ -98,7 +98,7 @@ def test_the_matrix_as_a_table():
     flat = outcome("corrected", verdict="flat")
     row = Row(SCENARIO, [outcome(), flat])
     assert row.state == "as expected"
-    assert "| uncapped-logs | python_heap +623 B, live_objects " in markdown([row])
+    assert "| uncapped-logs | python_heap +623 B<br>live_objects " in markdown([row])
     assert "| grows | flat | uncapped-logs | 6 |" in markdown([row])
     again = Row(SCENARIO, [outcome(), outcome(verdict="undecided")])
     assert again.verdict("leaky") == "1 × grows, 1 × undecided"
