@@ -105,6 +105,7 @@ class Rule:
         surer: with one of these too, the confidence is ``high``.
         share: what it explains where bytes do not say; ``None`` to add up the suspects' bytes.
         scenario: whether the library has a scenario of this name.
+        fallback: only for suspects that no other rule has taken as its evidence.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Rule:
     surer: tuple[Clue | Grows, ...] = ()
     share: float | None = None
     scenario: bool = True
+    fallback: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,15 +151,38 @@ def diagnose(suspects: Sequence[Suspect], findings: Mapping[str, Finding]) -> li
     from leakkit.patterns import RULES
 
     evidence = Evidence(suspects, findings)
-    found = [d for d in (_apply(rule, evidence) for rule in RULES) if d is not None]
+    found, taken = _match([rule for rule in RULES if not rule.fallback], evidence)
+    rest = Evidence([s for s in suspects if id(s) not in taken], findings)
+    found += _match([rule for rule in RULES if rule.fallback], rest)[0]
     ranked = sorted(found, key=lambda d: (-round(d.explains, 1), _ORDER[d.confidence]))
-    return ranked or [_unknown(evidence)]
+    return _once(ranked) or [_unknown(evidence)]
 
 
-def _apply(rule: Rule, evidence: Evidence) -> Diagnosis | None:
-    answers = [clue.find(evidence) for clue in rule.needs]
-    if not all(answers) or any(clue.find(evidence) for clue in rule.unless):
-        return None
+def _match(rules: Sequence[Rule], evidence: Evidence) -> tuple[list[Diagnosis], set[int]]:
+    """The diagnoses, and the ids of the suspects that they rest on."""
+    found: list[Diagnosis] = []
+    taken: set[int] = set()
+    for rule in rules:
+        answers = [clue.find(evidence) for clue in rule.needs]
+        if all(answers) and not any(clue.find(evidence) for clue in rule.unless):
+            diagnosis = _diagnosis(rule, answers, evidence)
+            if diagnosis is not None:
+                found.append(diagnosis)
+                taken.update(id(s) for s in answers[0])
+    return found, taken
+
+
+def _once(ranked: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """The best of each name: several rules may lead to one pattern."""
+    best: dict[str, Diagnosis] = {}
+    for diagnosis in ranked:
+        best.setdefault(diagnosis.name, diagnosis)
+    return list(best.values())
+
+
+def _diagnosis(
+    rule: Rule, answers: Sequence[Sequence[Suspect]], evidence: Evidence
+) -> Diagnosis | None:
     explains = _share(rule, answers, evidence)
     if explains < _LEAST_SHARE:
         return None

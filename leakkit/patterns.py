@@ -77,6 +77,7 @@ _READING = Clue(
     ("time",), {"function": _has("readline", "read", "splitlines", "loads", "decode", "split")}
 )
 _USERS_CONTAINER = _container()
+_LRU_METHOD = Clue((), {"on_method": (True,), "owner": ("user",)})
 _OBJECT_KEPT = Clue(("object",), {"type": ("traceback",)})
 
 _USERS_GRADIENT = Clue(
@@ -209,12 +210,13 @@ TENSORS = (
          (_container(keyed_by_identity=(True,)),),
          "Key the table by value, or use a WeakKeyDictionary or a bound on its size: each new "
          "object is a new key.", share=0.9),
-    Rule("lru-cache-on-method", "high", (Clue((), {"on_method": (True,)}),),
+    Rule("lru-cache-on-method", "high", (_LRU_METHOD,),
          "Cache on the instance, or cache a function of plain values: the cache holds self and "
          "every argument.", share=0.9),
-    Rule("unbounded-cache", "medium", (Clue((), {"path_kind": ("lru_cache",)}),),
+    Rule("unbounded-cache", "medium",
+         (Clue((), {"path_kind": ("lru_cache",), "owner": ("user",)}),),
          "Give the cache a maxsize, or key it by fewer values.",
-         unless=(Clue((), {"on_method": (True,)}),), share=0.9, scenario=False),
+         unless=(_LRU_METHOD,), share=0.9, scenario=False),
     Rule("view-pins-base", "high", (_container(view=(True,)),),
          "Keep a copy (array[…].copy()): a view keeps its whole base alive.", share=0.95),
     Rule("concatenated-history", "high",
@@ -244,7 +246,7 @@ LOGS = (
          (_container(item=("LogRecord",)),),
          "Bound what is kept (deque(maxlen=…)), or write it to a rotated file.", share=0.9),
     Rule("uncapped-logs", "medium",
-         (_container(item=("str", "bytes")),),
+         (_container(item=("str",)),),
          "Bound what is kept (deque(maxlen=…)), or write it to a rotated file.",
          unless=(_container(keyed_by_identity=(True,)),)),
     Rule("uncapped-logs", "medium",
@@ -265,7 +267,7 @@ LOGS = (
                                                        files_per_step=_positive),),
          "Make one writer and close() it at the end.", share=0.6,
          unless=(_made("keras-tensorboard"), Clue(("container",), {"item": _WRITERS}))),
-    Rule("profile-dumps", "high", (_file(name=_has("xplane.pb", "trace.json", ".profile",
+    Rule("profile-dumps", "high", (_file(name=_has("xplane.pb", "trace.json", ".prof",
                                                    "overview_page", "memory_profile")),),
          "Profile a few steps, once, and stop.", share=0.9),
     Rule("checkpoints-never-pruned", "high",
@@ -301,6 +303,7 @@ LOGS = (
          "Close each figure and keep none: plt.close(figure).", share=0.9),
 )  # fmt: skip
 
+_PRIVATE_POOL = Clue((), {"present": ("private-pool",)})
 _ITERATORS = ("OwnedIterator", "NumpyIterator", "_NumpyIterator", "IteratorBase", "tuple_iterator")
 INPUT = (
     Rule("cache-of-endless-stream", "high",
@@ -347,12 +350,12 @@ INPUT = (
          unless=(_MODEL, _made("keras-compile", "tf-dataset"), _container(item=_ITERATORS))),
     Rule("iterators-kept", "high", (_container(item=_ITERATORS),),
          "Drop each iterator, or use one: each holds buffers and threads of its own.",
-         share=0.95, scenario=False, unless=(_thread("private"),)),
+         share=0.95, scenario=False, unless=(_PRIVATE_POOL,)),
 )  # fmt: skip
 
 THREADS = (
-    Rule("private-thread-pools", "high", (_thread("private_threadpool", "privatethreadpool"),),
-         "Share one pool: make the dataset once, or set no private_threadpool_size.", share=0.9),
+    Rule("private-thread-pools", "high", (Clue(("thread",)), _PRIVATE_POOL),
+         "Share one pool: make the dataset once, or set no private_threadpool_size.", share=0.95),
     Rule("executor-not-shut-down", "high", (_container(item=_POOLS),),
          "Use the executor as a context manager, or make one and keep it.", share=0.95),
     Rule("executor-not-shut-down", "high", (_thread("threadpoolexecutor"),),
@@ -458,11 +461,8 @@ SLOWDOWNS = (
 
 GENERIC = (
     Rule("growing-container", "medium", (_USERS_CONTAINER,),
-         "Bound it, or drop what is no longer needed.", scenario=False,
-         unless=(_container(heaviest=_ARRAYS), _container(holds=("traceback",)),
-                 _container(item=_TEXT | _WRITERS | _POOLS | _LOCKS | set(_ITERATORS)),
-                 _container(keyed_by_identity=(True,)), _container(container=("deque",)),
-                 Clue((), {"path_types": _QUEUES}), _container(replaced=(True,)))),
+         "Bound it, or drop what is no longer needed.", scenario=False, fallback=True,
+         unless=(_retrace(framework=("torch", "jax")),)),
     Rule("reference-cycles", "medium", (Grows(("garbage",)),),
          "Break the cycle (weakref, or None at the end), or leave the collector on.",
          share=0.3, scenario=False),

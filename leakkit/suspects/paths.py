@@ -131,6 +131,8 @@ class Namer:
     def name(self, objects: Sequence[Any]) -> list[Path | None]:
         """One path an object, in order; ``None`` where nothing with a name leads to it."""
         searches = [_Search(target) for target in objects]
+        for search in searches:
+            _offer_globals(search)
         self._ignore.add(id(searches))
         for _ in range(_DEPTH):
             active = [s for s in searches if s.frontier and not s.done()]
@@ -206,7 +208,8 @@ class _Search:
 
     def __init__(self, target: Any) -> None:
         self.target = target
-        self.frontier = [_Step(target, "", None)]
+        self.first = _Step(target, "", None)
+        self.frontier = [self.first]
         self.seen = {id(target)}
         self.level = 0
         self.best: tuple[tuple[int, int], _Root, _Step] | None = None
@@ -240,6 +243,16 @@ class _Search:
         module = type_module(kind)
         root = _Root("self", f"of {type_name(kind)}", "attribute", module_owner(module), module)
         return _path(root, self.instance)
+
+
+def _offer_globals(search: _Search) -> None:
+    """A module's own namespace needs no search."""
+    target = search.target
+    module = module_of(target) if type(target) is dict else ""
+    if module:
+        whose = _namespace_owner(target, module)
+        root = _Root("globals()", f"of module {module}", "module", whose, module)
+        search.offer(root, search.first)
 
 
 _OWNERS = {"user": 0, "generated": 1, "library": 1, "stdlib": 2, "leakkit": 3}

@@ -20,6 +20,10 @@ def _memory_cache(dataset: Any) -> bool:
     return not filename.numpy() if hasattr(filename, "numpy") else not filename
 
 
+def _private_pool(dataset: Any) -> bool:
+    return bool(dataset.options().threading.private_threadpool_size)
+
+
 def _always(value: Any) -> bool:
     return value is not None
 
@@ -39,6 +43,13 @@ _KNOWN: tuple[tuple[str, str, str, str, Callable[[Any], bool]], ...] = (
         "memory-cache",
         "a dataset with cache() in memory",
         _memory_cache,
+    ),
+    (
+        f"{_TF}.data.ops.dataset_ops",
+        "_OptionsDataset",
+        "private-pool",
+        "a dataset with a thread pool of its own",
+        _private_pool,
     ),
     (
         f"{_TF}.data.ops.shuffle_op",

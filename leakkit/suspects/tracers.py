@@ -384,13 +384,12 @@ def _torch(tracers: Tracers) -> None:
     utils = sys.modules.get("torch._dynamo.utils")
     if utils is None:
         return
-    before = len(utils.get_compilation_metrics())
+    before = list(utils.get_compilation_metrics())  # kept, so that no id is used again
 
     def collect() -> list[Trace]:
+        known = set(map(id, before))
         metrics = utils.get_compilation_metrics()
-        # The list is bounded; once full, what is new cannot be told by position.
-        new = metrics[before:] if len(metrics) > before else metrics[-8:]
-        return [_torch_trace(metric) for metric in new]
+        return [_torch_trace(metric) for metric in metrics if id(metric) not in known]
 
     tracers._collect.append(collect)
 
