@@ -1,0 +1,175 @@
+"""Rules are tried on evidence as the hunt hands it over."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from leakkit.diagnosis import Clue, Evidence, Grows, diagnose
+from leakkit.patterns import RULES
+from leakkit.result import Finding
+from leakkit.series import Kind, Quantity, Series
+from leakkit.suspects import Suspect
+from leakkit.trend import Trend, Verdict
+
+
+def finding(name: str, slope: float, unit: str = "B") -> Finding:
+    series = Series(Quantity(name, unit, Kind.EXACT), np.arange(3.0))
+    verdict = Verdict.GROWS if slope else Verdict.FLAT
+    trend = Trend(verdict, slope, slope, slope, slope * 3, 3, "made for a test")
+    return Finding(series, trend, 0.0, "trace", True)
+
+
+def growing(**slopes: float) -> dict[str, Finding]:
+    return {name: finding(name, slope) for name, slope in slopes.items()}
+
+
+def container(**facts: object) -> Suspect:
+    plain = {
+        "registry": None, "container": "list", "item": "object", "heaviest": "object",
+        "holds": ["object"], "parts": 0, "view": False, "has_graph": False, "bound": None,
+        "keyed_by_identity": False, "replaced": False, "length": 10, "owner": "user",
+        "path_types": [], "bytes_per_step": 1000.0, "opaque": False, "path_kind": "module",
+    }  # fmt: skip
+    return Suspect("container", "list `x` in module m", "+1", 1.0, "items", (), {**plain, **facts})
+
+
+def retrace(cause: str, **facts: object) -> Suspect:
+    plain = {"framework": "tensorflow", "cause": cause, "xla": False, "inside": []}
+    return Suspect("retrace", "f (m.py:1 in f)", cause, 1.0, "traces", (), {**plain, **facts})
+
+
+def names(suspects: list[Suspect], **slopes: float) -> list[str]:
+    return [d.name for d in diagnose(suspects, growing(**slopes))]
+
+
+TENSOR = {"item": "EagerTensor", "heaviest": "EagerTensor"}
+
+
+@pytest.mark.parametrize(
+    ("suspect", "name"),
+    [
+        (retrace("python-value"), "graph-retracing"),
+        (retrace("shape"), "retrace-new-shape"),
+        (retrace("ragged"), "retrace-ragged"),
+        (retrace("object"), "retrace-new-object"),
+        (retrace("method"), "retrace-bound-method"),
+        (retrace("closure"), "retrace-closure"),
+        (retrace("new-function"), "function-in-step"),
+        (retrace("new-function", xla=True), "xla-recompile"),
+        (retrace("shape", inside=["keras"]), "keras-new-shape"),
+        (retrace("new-function", framework="jax"), "jax-jit-lambda"),
+        (retrace("shape", framework="jax"), "jax-new-shape"),
+        (retrace("shape", framework="torch"), "torch-compile-recompile"),
+        (container(**TENSOR), "growing-list-of-tensors"),
+        (container(container="deque", **TENSOR), "replay-buffer-unbounded"),
+        (container(container="dict", keyed_by_identity=True), "cache-keyed-by-identity"),
+        (container(replaced=True, container="EagerTensor"), "concatenated-history"),
+        (container(item="ValueError", holds=["traceback", "frame"]), "exception-keeps-frames"),
+        (container(item="LogRecord"), "uncapped-logs"),
+        (container(item="ndarray", heaviest="ndarray", view=True), "view-pins-base"),
+        (container(item="Tensor", heaviest="Tensor", has_graph=True), "torch-loss-with-graph"),
+        (container(item="ThreadPoolExecutor"), "executor-not-shut-down"),
+        (container(item="Node", heaviest="Node"), "growing-container"),
+    ],
+)
+def test_one_suspect_leads_to_its_pattern_first(suspect: Suspect, name: str) -> None:
+    assert names([suspect], native_heap=1000.0, python_heap=500.0)[0] == name
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ({"registry": "tf_gradient_registry", "holds": ["user's function"]},
+         "custom-gradient-registry"),
+        ({"registry": "tf_scalar_cache"}, "eager-scalar-cache"),
+        ({"registry": "tf_kernel_cache"}, "eager-kernel-cache"),
+        ({"registry": "matplotlib_figures"}, "figures-not-closed"),
+        ({"registry": "logging_handlers"}, "handlers-pile-up"),
+        ({"registry": "tf_py_function_registry"}, "py-function-per-step"),
+    ],
+)  # fmt: skip
+def test_a_library_registry_names_its_cause(facts: dict[str, object], name: str) -> None:
+    suspect = Suspect("cache", "a registry", "+1", 1.0, "items", (), {"bytes_per_step": 900, **facts})
+    assert names([suspect], native_heap=1000.0)[0] == name
+
+
+def test_the_kernel_cache_is_blamed_on_what_fills_it() -> None:
+    cache = Suspect(
+        "cache", "kernels", "", 1.0, "B", (), {"registry": "tf_kernel_cache", "bytes_per_step": 900}
+    )
+    made = Suspect("object", "m.py:1 in f", "", 0.0, "objects", (), {"made": "tf-variable"})
+    assert names([cache, made], native_heap=1000.0) == ["variable-in-loop"]
+
+
+def test_nothing_known_is_said_to_be_unknown() -> None:
+    found = diagnose([], growing(python_heap=10.0))
+    assert [(d.name, d.confidence) for d in found] == [("unknown", "low")]
+
+
+def test_what_explains_more_comes_first() -> None:
+    big = container(item="LogRecord", bytes_per_step=900.0)
+    small = container(container="dict", keyed_by_identity=False, item="str", bytes_per_step=100.0)
+    found = diagnose([small, big], growing(python_heap=1000.0))
+    assert found[0].because == "list `x` in module m: +1"
+    assert [round(d.explains, 1) for d in found] == sorted(
+        (round(d.explains, 1) for d in found), reverse=True
+    )
+
+
+def test_a_negligible_suspect_is_no_diagnosis() -> None:
+    tiny = container(item="str", bytes_per_step=1.0)
+    assert names([tiny], python_heap=100_000.0) == ["unknown"]
+
+
+def test_the_generic_rule_yields_to_a_specific_one() -> None:
+    assert names([container(item="LogRecord")], python_heap=1000.0) == ["uncapped-logs"]
+
+
+def test_a_clue_matches_lists_values_and_tests() -> None:
+    evidence = Evidence([container(parts=4, holds=["a", "b"])], {})
+    assert Clue(("container",), {"holds": ("b",)}).find(evidence)
+    assert Clue((), {"parts": lambda n: n > 3}).find(evidence)
+    assert not Clue((), {"parts": (1, 2)}).find(evidence)
+    assert not Clue((), {"missing": lambda n: n > 3}).find(evidence)  # None > 3 is no answer
+    assert not Clue(("site",)).find(evidence)
+
+
+def test_a_site_clue_asks_for_the_function_that_allocated() -> None:
+    site = Suspect("site", "m.py:1", "", 5.0, "B", (), {"calls": {"gen_lookup_ops.hash": 5.0}})
+    evidence = Evidence([site], {})
+    assert Clue(("site",), calls=("gen_lookup_ops.*",)).find(evidence)
+    assert Clue(("site",), calls=("*.hash",)).find(evidence)
+    assert not Clue(("site",), calls=("lookup_ops.*",)).find(evidence)
+
+
+def test_a_series_that_is_flat_is_no_clue() -> None:
+    findings = growing(latency=0.0, threads=1.0)
+    assert not Grows(("latency",)).find(Evidence([], findings))
+    assert Grows(("latency", "threads")).find(Evidence([], findings))
+
+
+def test_every_rule_has_a_kebab_name_a_remedy_and_a_known_confidence() -> None:
+    for rule in RULES:
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+        assert len(rule.remedy) > 10 and rule.remedy.endswith(".")
+        assert rule.confidence in ("high", "medium", "low")
+
+
+def test_every_scenario_that_a_rule_names_exists() -> None:
+    scenarios = pytest.importorskip("leakkit.scenarios")
+    known = set(scenarios.names())
+    missing = sorted({rule.name for rule in RULES if rule.scenario} - known)
+    assert missing == []
+
+
+def test_every_diagnosis_that_a_scenario_promises_has_a_rule() -> None:
+    scenarios = pytest.importorskip("leakkit.scenarios")
+    promised = {scenarios.get(name).diagnosis for name in scenarios.names()} - {""}
+    assert sorted(promised - {rule.name for rule in RULES}) == []
+
+
+def test_hostile_facts_do_not_raise() -> None:
+    odd = Suspect("container", "", "", 0.0, "", (), {"parts": SimpleNamespace(), "holds": 3})
+    assert diagnose([odd], growing(python_heap=1.0))
