@@ -40,10 +40,10 @@ def part(name: str, command: list[str], seconds: float) -> bool:
 
 
 def main() -> int:
-    if shutil.which("nvidia-smi"):
-        subprocess.run(
-            ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv"]
-        )
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv"]
+    if shutil.which("nvidia-smi") is None or subprocess.run(query).returncode:
+        print("there is no NVIDIA GPU here that answers: nothing was checked")
+        return 1
     frameworks = [name for name in ("torch", "jax") if find_spec(name)]
     if not frameworks:
         print("neither PyTorch nor JAX is installed: there is nothing to check")
