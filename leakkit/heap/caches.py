@@ -13,7 +13,35 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_Cache = tuple[Callable[[], int], Callable[[], Any]]  # its size, and what empties it
+
+class _Cache:
+    """One cache, and the size up to which it is left alone.
+
+    A full one is emptied at once: it would trade old entries, made before anybody counted, for
+    new ones, and seem to grow with its size at rest.
+    """
+
+    def __init__(self, size: Callable[[], int], clear: Callable[[], Any], bound: int | None):
+        self._size, self._clear = size, clear
+        self._accepted: int | None = size()
+        if bound is not None and self._accepted >= bound:
+            self._empty()
+
+    def trim(self) -> None:
+        """Empty the cache if it has grown.
+
+        Once emptied, what the next step puts back is what it is accepted to hold. The size that
+        it had at first would let it grow for as many steps again.
+        """
+        size = self._size()
+        if self._accepted is None:
+            self._accepted = size
+        elif size > self._accepted:
+            self._empty()
+
+    def _empty(self) -> None:
+        self._clear()
+        self._accepted = None
 
 
 class StandardCaches:
@@ -23,15 +51,14 @@ class StandardCaches:
     """
 
     def __init__(self) -> None:
-        self._caches = [(size, size(), clear) for size, clear in _found()]
+        self._caches = list(_found())
         newer = getattr(sys, "_clear_internal_caches", None)  # 3.13 and later
         self._clear_types: Callable[[], Any] = newer or sys._clear_type_cache
 
     def trim(self) -> None:
         """Empty those that have grown. One that a step only reads stays as it is, and fast."""
-        for size, before, clear in self._caches:
-            if size() > before:
-                clear()
+        for cache in self._caches:
+            cache.trim()
 
     def clear_types(self) -> None:
         """Empty the interpreter's type attribute cache.
@@ -47,15 +74,18 @@ def _found() -> Iterator[_Cache]:
     if "re" in modules:
         yield _pattern_cache(modules["re"])
     if "linecache" in modules:
-        yield functools.partial(len, modules["linecache"].cache), modules["linecache"].clearcache
+        linecache = modules["linecache"]
+        yield _Cache(functools.partial(len, linecache.cache), linecache.clearcache, None)
     for function in gc.get_objects():
         if type(function) is functools._lru_cache_wrapper and _is_standard(function):
-            yield functools.partial(_size, function), function.cache_clear
+            bound = function.cache_info().maxsize
+            yield _Cache(functools.partial(_size, function), function.cache_clear, bound)
 
 
 def _pattern_cache(re: Any) -> _Cache:
     kept = [getattr(re, name, {}) for name in ("_cache", "_cache2")]
-    return lambda: sum(map(len, kept)), re.purge
+    bound = getattr(re, "_MAXCACHE", None)
+    return _Cache(lambda: sum(map(len, kept)), re.purge, bound)
 
 
 def _is_standard(function: Any) -> bool:
