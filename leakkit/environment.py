@@ -29,6 +29,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
+        "descriptor_limit": _descriptor_limit(),
         "packages": {name: found for name in PACKAGES if (found := _version(name))},
         "command": sys.argv[:1],
     }
@@ -45,6 +46,16 @@ def describe_frameworks(frameworks: Iterable[Framework]) -> dict[str, Any]:
             for d in f.devices()
         ],
     }
+
+
+def _descriptor_limit() -> int | None:
+    """How many files this process may hold open; ``None`` where there is no such limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _version(package: str) -> str | None:

@@ -9,7 +9,7 @@ from leakkit.result import Finding
 from leakkit.series import Kind, Series
 from leakkit.settings import Settings
 from leakkit.suspects import Suspect
-from leakkit.trend import Trend, Verdict, judge
+from leakkit.trend import Trend, Verdict, default_limit, judge
 
 # The order in which a person asks: what is held, what holds it, what was left lying, how slow.
 ORDER = (
@@ -72,14 +72,14 @@ class Judgement:
             for name, (series, trend) in looked.items():
                 if trend.more_steps:  # nobody waits for an advisory series
                     trend = self._judge(series, final=True)
-                found = Finding(series, trend, self._limit(name), measured, self.decides(series))
+                found = Finding(series, trend, self._limit(series), measured, self.decides(series))
                 seen = best.get(name)
                 if seen is None or _key(found, rank) < _key(seen, rank):
                     best[name] = found
         return {name: best[name] for name in sorted(best, key=_position)}
 
-    def _limit(self, name: str) -> float:
-        return self._settings.limits.get(name, 0.0)
+    def _limit(self, series: Series) -> float:
+        return self._settings.limits.get(series.name, default_limit(series.quantity.kind))
 
     def _judge(self, series: Series, *, final: bool) -> Trend:
         limit = self._settings.limits.get(series.name)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import psutil
 
 from leakkit.probes import Kind, Probe, Quantity
+from leakkit.probes.rss import GRAIN
 
 
 class Children(Probe):
@@ -15,7 +16,7 @@ class Children(Probe):
 
     quantities = (
         Quantity("children", "processes", Kind.COUNTER),
-        Quantity("children_memory", "B", Kind.NOISY, advisory=True),
+        Quantity("children_memory", "B", Kind.NOISY, advisory=True, grain=GRAIN),
     )
 
     def __init__(self) -> None:

@@ -8,6 +8,8 @@ import psutil
 
 from leakkit.probes import Kind, Probe, Quantity
 
+GRAIN = 32_768  # bytes: eight pages, which come and go with any step
+
 
 class Rss(Probe):
     """``rss``: resident set size.
@@ -15,7 +17,7 @@ class Rss(Probe):
     Advisory: it moves in pages, hides small leaks, and rises with mere fragmentation.
     """
 
-    quantities = (Quantity("rss", "B", Kind.NOISY, advisory=True),)
+    quantities = (Quantity("rss", "B", Kind.NOISY, advisory=True, grain=GRAIN),)
 
     def __init__(self) -> None:
         self._process = psutil.Process()

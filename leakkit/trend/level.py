@@ -103,7 +103,7 @@ def _judge_clean(look: Look, rise: Rise) -> Trend:
     regular = steps.bursts(look.limit, look.least_rise) if look.final else 0
     if regular:
         return _say(look, rise, Verdict.GROWS, f"rose in {regular} even bursts")
-    if rise.interval()[1] <= look.limit:
+    if rise.hull()[1] <= look.limit:
         return _say(look, rise, Verdict.FLAT, "the upper bound of its growth is within the limit")
     return _say(look, rise, Verdict.UNDECIDED, fault)
 

@@ -27,6 +27,8 @@ from leakkit.trend.rules import (
 
 Floats = NDArray[np.float64]
 
+EVEN = 9  # rates from which the second lowest and highest bound their median at 95 %: 1 - 20/2^9
+
 
 class Rise:
     """The rises between neighbouring points.
@@ -61,16 +63,34 @@ class Rise:
         """Sorted slopes between all pairs of the calm points."""
         return pair_slopes(self.path, self.points.times)
 
+    @cached_property
+    def rates(self) -> Floats:
+        """Units per step between neighbouring points."""
+        return np.asarray(self.raw / np.diff(self.points.times))
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether most neighbours are the same distance apart: a line with a few one-offs."""
+        low, high = np.quantile(self.rates, (0.25, 0.75))
+        return len(self.rates) >= EVEN and bool(high - low <= 1e-9 * abs(high))
+
     @property
     def slope(self) -> float:
-        """Theil-Sen slope, units per step."""
-        return float(np.median(self.slopes))
+        """Theil-Sen slope, units per step; on an even line its own rate, whatever interrupts it."""
+        return float(np.median(self.rates if self.even else self.slopes))
 
     def bound(self, alpha: float, *, upper: bool = False) -> float:
         """One-sided bound of the slope at ``alpha``."""
         return sen_bound(self.slopes, len(self.points), alpha, upper=upper)
 
     def interval(self) -> tuple[float, float]:
+        """95 % interval to print: on an even line the sign test's of the median rate."""
+        if not self.even:
+            return self.hull()
+        rates = np.sort(self.rates)
+        return float(rates[1]), float(rates[-2])
+
+    def hull(self) -> tuple[float, float]:
         """95 % interval: hull of the rank interval and the t interval of the rises.
 
         The first is right for noise around a line, the second for random rises that add up.
