@@ -91,7 +91,9 @@ def test_one_suspect_leads_to_its_pattern_first(suspect: Suspect, name: str) -> 
     ],
 )  # fmt: skip
 def test_a_library_registry_names_its_cause(facts: dict[str, object], name: str) -> None:
-    suspect = Suspect("cache", "a registry", "+1", 1.0, "items", (), {"bytes_per_step": 900, **facts})
+    suspect = Suspect(
+        "cache", "a registry", "+1", 1.0, "items", (), {"bytes_per_step": 900, **facts}
+    )
     assert names([suspect], native_heap=1000.0)[0] == name
 
 

@@ -117,6 +117,13 @@ class Censuses:
             (o, key) for o in objects if type(o) in _HOLDERS for key in self._big_values(o)
         ]
         self._slots += self._attributes(objects)
+        self._containers += self._untracked_dicts()
+
+    def _untracked_dicts(self) -> list[Any]:
+        """Dicts of plain values, which the collector does not list, by where they are held."""
+        values = (slot_value(holder, key) for holder, key in self._slots)
+        found = {id(v): v for v in values if type(v) is dict and not gc.is_tracked(v)}
+        return list(found.values())
 
     def _attributes(self, objects: Sequence[Any]) -> list[tuple[Any, Any]]:
         """Attributes of the user's own objects; from Python 3.11 on they lie in no dict."""

@@ -92,13 +92,11 @@ class Hunt:
         self._makers.stop()
         self._finder.stop()
         self._audits.end()
-        gc.collect()
-        latest = gc.get_objects()  # made since the last census froze what there was
         self._look()
         gc.unfreeze()
         self._present = presence.suspects(gc.get_objects())
         self._processes.append(processes.snapshot(self._steps))
-        self._conclude(latest)
+        self._conclude([o for o in gc.get_objects() if id(o) in self._fresh])
 
     def suspects(
         self, findings: Mapping[str, Finding], sites: Sequence[Site], seconds: float = 10.0
@@ -129,16 +127,18 @@ class Hunt:
         return ranking.rank(found, findings)
 
     def _look(self) -> None:
-        gc.unfreeze()
         gc.collect()
         if not self._censuses.taken or self._censuses.taken[-1].step < self._steps:
+            # Made since the last census, which froze what there was then.
+            self._fresh = set(map(id, gc.get_objects()))
+            gc.unfreeze()
             self._censuses.take(self._steps)
+        gc.unfreeze()
         self._files.look(self._steps, self._finder.folders())
         gc.freeze()
 
     def _conclude(self, latest: list[Any]) -> None:
         taken = self._censuses.taken
-        self._fresh = set(map(id, latest))
         self._growers = containers.growers(
             self._censuses.release(), [census.step for census in taken]
         )

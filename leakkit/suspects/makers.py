@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -136,6 +137,8 @@ def _counted(original: Callable[..., Any], counts: collections.Counter[str]) -> 
         counts[_line()] += 1
         return original(*args, **kwargs)
 
+    with contextlib.suppress(ValueError):  # Keras reads the parameters of a layer's __init__
+        counted.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     return counted
 
 

@@ -200,7 +200,11 @@ def _link(holder: Any, step: _Step) -> _Step:
     """One step outwards; an instance takes the place of its attribute dict."""
     if type(step.holder) is dict and step.child is not None and dict_of(holder) is step.holder:
         return _Step(holder, _as_attribute(step.accessor), step.child)
-    return _Step(holder, _accessor(holder, step.holder), step)
+    try:
+        accessor = _accessor(holder, step.holder)
+    except Exception:  # it changes meanwhile, or its class answers nobody
+        accessor = ".?"
+    return _Step(holder, accessor, step)
 
 
 class _Search:
@@ -285,6 +289,8 @@ def _past_cell(root: _Root, step: _Step) -> _Step | None:
     """The step that the root's own name stands for: not the cell, nor the tuple around it."""
     if root.kind == "closure" and step.child is not None:
         return step.child.child or step.child
+    if root.kind == "class" and type(step.holder) is dict and step.child is not None:
+        return step.child if root.name.endswith(_as_attribute(step.accessor)) else step
     return step.child if root.kind == "default" else step
 
 
@@ -512,7 +518,8 @@ def _key_text(key: Any) -> str:
 
 
 def _in_sequence(holder: Any, child: Any) -> str:
-    for index, value in enumerate(list(holder)):
+    plain: Any = next(b for b in mro(type(holder)) if b in (list, tuple, collections.deque))
+    for index, value in enumerate(list(plain.__iter__(holder))):
         if value is child:
             return f"[{index}]"
     return "[?]"

@@ -39,7 +39,6 @@ REGISTRIES: tuple[Registry, ...] = (
         "TensorFlow's registry of py_function callables",
         f"{_TF}.ops.script_ops",
         names=("_py_funcs", "tape_cache", "_internal_py_funcs"),
-        types=(f"{_TF}.ops.script_ops.FuncRegistry",),
     ),
     Registry(
         "tf_function_cache",
@@ -92,6 +91,7 @@ REGISTRIES: tuple[Registry, ...] = (
     Registry(
         "keras_losses",
         "the losses that a Keras layer was given by add_loss",
+        types=("keras.src.layers.layer.Layer",),
         names=("_losses", "_loss_ids"),
     ),
     Registry(
@@ -111,7 +111,7 @@ REGISTRIES: tuple[Registry, ...] = (
         "weakref_finalize",
         "finalizers that wait for their objects",
         "weakref",
-        types=("weakref.finalize",),
+        names=("_registry", "finalize._registry"),
     ),
     Registry("re_cache", "the pattern cache of re", "re", names=("_cache", "_cache2")),
     Registry("linecache", "the source cache of linecache", "linecache"),
@@ -124,7 +124,7 @@ REGISTRIES: tuple[Registry, ...] = (
     Registry(
         "matplotlib_figures",
         "pyplot's list of open figures",
-        types=("matplotlib._pylab_helpers.Gcf",),
+        "matplotlib._pylab_helpers",
         names=("Gcf.figs", "figs"),
     ),
     Registry(
@@ -161,8 +161,11 @@ def registry(path: Path) -> Registry | None:
 def _matches(known: Registry, path: Path) -> bool:
     if known.types and _any_in(known.types, {*path.types, *path.bases}):
         return not known.names or _named(known.names, path)
+    if known.types:
+        return False
     if known.names and _named(known.names, path):
-        return not known.module or _inside(path.module, known.module)
+        inside = not known.module or _inside(path.module, known.module)
+        return inside and path.owner != "user"  # a user may call a list of his own `figs`
     return (
         bool(known.module)
         and not known.names

@@ -47,7 +47,7 @@ def rank_sites(sites: Sequence[Site], limit: int = _LIMIT) -> list[Suspect]:
     found = list(_by_line(sites).values())
     lines = [line for line in found if grows_in_every_window(line.live)]
     # Rare bursts leave some of four windows empty; two halves are then the finest that tell.
-    lines = lines or [line for line in found if grows_in_every_window(line.live, 2)]
+    lines = lines or [line for line in found if _grows_in_bursts(line.live)]
     ranked = sorted(lines, key=lambda line: -slope(line.live))[:limit]
     top = slope(ranked[0].live) if ranked else 0.0
     return [_suspect(line) for line in ranked if slope(line.live) * _SHOWN >= top]
@@ -67,6 +67,11 @@ def grows_in_every_window(live: NDArray[np.float64], windows: int = WINDOWS) -> 
         return bool(len(live) > 1 and live[-1] > live[0])
     floors = [float(part.min()) for part in np.array_split(live, windows)]
     return all(late > early for early, late in itertools.pairwise(floors))
+
+
+def _grows_in_bursts(live: NDArray[np.float64]) -> bool:
+    """Higher in the second half, and not by one single rise: that is a thing loaded once."""
+    return grows_in_every_window(live, 2) and bool(np.count_nonzero(np.diff(live) > 0) > 1)
 
 
 def user_line(stack: Iterable[Frame]) -> Frame | None:

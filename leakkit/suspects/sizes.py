@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from leakkit.suspects.places import is_user
+from leakkit.suspects.places import owner
 
 USERS_FUNCTION = "user's function"  # counted apart: it says who filled a library's registry
 
@@ -180,6 +180,11 @@ def isinstance_exact(value: object, kinds: tuple[type, ...]) -> bool:
     return any(base in kinds for base in mro(type(value)))
 
 
+def _written_by_user(function: types.FunctionType) -> bool:
+    """AutoGraph converts the user's functions only, so what it generates counts as theirs."""
+    return owner(function.__code__.co_filename) in ("user", "generated")
+
+
 def _enter(value: object, fresh: set[int]) -> bool:
     return id(value) in fresh or not gc.is_tracked(value)
 
@@ -190,7 +195,7 @@ def _add(weight: Weight, value: Any, payload: dict[type, Sizer]) -> None:
     except Exception:
         size = 16
     name = type_name(type(value))
-    if type(value) is types.FunctionType and is_user(value.__code__.co_filename):
+    if type(value) is types.FunctionType and _written_by_user(value):
         weight.counts[USERS_FUNCTION] += 1
     weight.bytes += size
     weight.types[name] += size

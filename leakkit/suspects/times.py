@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import cProfile
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from leakkit.suspects import Suspect
 from leakkit.suspects.places import owner, place
 
 _LEAST_SHARE = 0.15  # of the late step's time: less cannot be why steps get slower
+_LEAST_RISE = 1.1
 _MOST = 5
 
 Key = tuple[str, int, str]
@@ -39,10 +39,11 @@ class Times:
 
     def start(self) -> None:
         """Profile from here to the next boundary."""
-        profile = cProfile.Profile()
-        with contextlib.suppress(ValueError):  # another profiler is active
+        profile = self._running = cProfile.Profile()
+        try:
             profile.enable()
-            self._running = profile
+        except ValueError:  # another profiler is active
+            self._running = None
 
     def stop(self, step: int) -> None:
         """The profiled step is over; does nothing when none was."""
@@ -67,7 +68,8 @@ class Times:
         return [
             _suspect(key, early, late, steps)
             for key in top
-            if late.own[key] >= _LEAST_SHARE * late.total
+            if late.own[key]
+            >= max(_LEAST_SHARE * late.total, _LEAST_RISE * early.own.get(key, 0.0))
         ]
 
 

@@ -1,0 +1,322 @@
+"""The hunt finds what grows, and names it as a person would."""
+
+import collections
+import functools
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from leakkit.diagnosis import diagnose
+from leakkit.suspects import Suspect
+from leakkit.suspects.hunt import Hunt
+
+Step = Callable[[int], object]
+HISTORY: list[float] = []
+
+
+def hunt(step: Step, steps: int = 16) -> list[Suspect]:
+    for i in range(3):
+        step(i)
+    found = Hunt()
+    found.begin()
+    try:
+        for i in range(steps):
+            step(3 + i)
+            found.boundary()
+    finally:
+        found.end()
+    return found.suspects({}, [], 10.0)
+
+
+def first(suspects: list[Suspect], *kinds: str) -> Suspect:
+    return next(s for s in suspects if s.kind in kinds)
+
+
+@pytest.fixture(autouse=True)
+def unfrozen() -> Iterator[None]:
+    yield
+    assert gc.get_freeze_count() == 0
+
+
+def test_a_module_global_is_named_with_its_module() -> None:
+    found = first(hunt(lambda i: HISTORY.append(float(i))), "container")
+    assert found.where == f"list `HISTORY` in module {__name__}"
+    assert found.slope == 1.0
+    assert found.what.startswith("+1 float a step")
+
+
+def test_a_closure_variable_is_named_with_its_function() -> None:
+    def make_step() -> Step:
+        kept: dict[int, bytes] = {}
+
+        def step(i: int) -> None:
+            kept[i] = bytes(1000)
+
+        return step
+
+    found = first(hunt(make_step()), "container")
+    assert found.where.startswith("dict `kept` closure variable of ")
+    assert found.where.endswith("make_step")
+    assert found.facts["bytes_per_step"] == pytest.approx(1000, rel=0.2)
+
+
+class Trainer:
+    shared: list[object] = []  # noqa: RUF012 - a class attribute that fills is the point
+
+    def __init__(self) -> None:
+        self.buffer: collections.deque[bytes] = collections.deque()
+        self.total = np.zeros(0)
+
+    @functools.cache  # noqa: B019 - the leak under test
+    def score(self, i: int) -> bytes:
+        return bytes(i)
+
+
+def test_an_attribute_is_named_through_its_object() -> None:
+    trainer = Trainer()
+    found = first(hunt(lambda i: trainer.buffer.append(bytes(i))), "container")
+    assert found.where.startswith("deque `trainer.buffer` ")
+    assert found.facts["bound"] is None
+
+
+def test_a_class_attribute_is_named_with_its_class() -> None:
+    found = first(hunt(lambda i: Trainer.shared.append(object())), "container")
+    assert found.where.startswith("list `Trainer.shared` (class attribute")
+    Trainer.shared.clear()
+
+
+def test_a_default_argument_is_named_with_its_function() -> None:
+    def step(i: int, seen: list[int] = []) -> None:  # noqa: B006 - the leak under test
+        seen.append(i)
+
+    found = first(hunt(step), "container")
+    assert "`seen` default argument of" in found.where
+
+
+def test_a_local_of_a_running_frame_is_named() -> None:
+    history: list[str] = []
+    found = Hunt()
+    found.begin()
+    for i in range(12):
+        history.append(str(i) * 40)
+        found.boundary()
+    found.end()
+    suspect = first(found.suspects({}, [], 10.0), "container")
+    assert "list `history` (local of running" in suspect.where
+
+
+def test_an_lru_cache_is_named_with_its_function_and_its_bound() -> None:
+    trainer = Trainer()
+    found = first(hunt(lambda i: trainer.score(i)), "cache")
+    assert found.where == "lru_cache of `Trainer.score`"
+    assert (found.facts["on_method"], found.facts["bound"]) == (True, None)
+    Trainer.score.cache_clear()
+
+
+def test_a_visible_bound_and_the_length_are_facts() -> None:
+    ring: collections.deque[int] = collections.deque(maxlen=10_000)
+    found = first(hunt(lambda i: ring.extend(range(5))), "container")
+    assert (found.facts["bound"], found.facts["length"]) == (10_000, 95)
+
+
+def test_a_value_that_is_replaced_by_a_bigger_one() -> None:
+    trainer = Trainer()
+
+    def step(i: int) -> None:
+        trainer.total = np.concatenate([trainer.total, np.ones(100)])
+
+    found = first(hunt(step), "container")
+    assert found.where.startswith("ndarray `trainer.total` ")
+    assert (found.slope, found.unit) == (800.0, "B")
+
+
+def test_kept_exceptions_show_their_frames_and_lead_to_the_pattern() -> None:
+    errors: list[Exception] = []
+
+    def step(i: int) -> None:
+        big = np.ones(2000)
+        try:
+            raise ValueError(big.size)
+        except ValueError as error:
+            errors.append(error)
+
+    found = hunt(step)
+    assert "traceback" in first(found, "container").facts["holds"]
+    assert first(found, "container").facts["bytes_per_step"] > 16_000
+    tree = next(s for s in found if s.kind == "object" and s.facts["type"] == "traceback")
+    assert "__traceback__" in tree.where
+    assert diagnose(found, {})[0].name == "exception-keeps-frames"
+
+
+def test_threads_that_pile_up_are_counted_by_name() -> None:
+    pools: list[ThreadPoolExecutor] = []
+
+    def step(i: int) -> None:
+        pools.append(ThreadPoolExecutor(1))
+        pools[-1].submit(int).result()
+
+    found = hunt(step, 10)
+    thread = first(found, "thread")
+    assert thread.facts["name"].startswith("ThreadPoolExecutor-N_N")
+    assert thread.slope == pytest.approx(1.0)
+    for pool in pools:
+        pool.shutdown()
+
+
+def test_files_that_pile_up_are_found_in_the_folders_written_to(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    folder = tmp_path / "run"
+    folder.mkdir()
+
+    def step(i: int) -> None:
+        (folder / f"step-{i}.ckpt").write_bytes(bytes(100))
+
+    found = Hunt((), (folder,))
+    found.begin()
+    for i in range(12):
+        step(i)
+        found.boundary()
+    found.end()
+    suspect = first(found.suspects({}, [], 10.0), "file")
+    assert (suspect.facts["files_per_step"], suspect.facts["file_bytes_per_step"]) == (1.0, 100.0)
+    assert suspect.facts["name"] == "step-N.ckpt"
+
+
+def test_a_function_that_takes_ever_longer_is_named() -> None:
+    numbers: list[int] = []
+
+    def step(i: int) -> int:
+        numbers.extend(range(20_000, 0, -1))
+        return sorted(numbers)[0]
+
+    times = [s for s in hunt(step, 20) if s.kind == "time"]
+    assert any("sorted" in s.facts["function"] for s in times)
+
+
+def test_a_step_that_keeps_nothing_has_no_containers_or_objects() -> None:
+    def step(i: int) -> float:
+        return float(np.ones(100).sum()) + len([object() for _ in range(i)])
+
+    found = hunt(step, 24)
+    assert [s for s in found if s.kind in ("container", "cache", "object", "thread", "file")] == []
+
+
+def test_a_container_that_stops_growing_is_not_named() -> None:
+    seen: dict[int, int] = {}
+    found = hunt(lambda i: seen.setdefault(min(i, 6), i), 32)
+    assert [s for s in found if s.kind == "container"] == []
+
+
+class Hostile:
+    """Answers no question that anybody asks of it."""
+
+    def __len__(self) -> int:
+        raise RuntimeError
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError
+
+    def __hash__(self) -> int:
+        raise RuntimeError
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    def __bool__(self) -> bool:
+        raise RuntimeError
+
+
+class HostileList(list[object]):
+    def __len__(self) -> int:
+        raise RuntimeError
+
+    def __iter__(self) -> Iterator[object]:
+        raise RuntimeError
+
+    def __getitem__(self, key: object) -> object:
+        raise RuntimeError
+
+    def __reversed__(self) -> Iterator[object]:
+        raise RuntimeError
+
+
+class Slotted:
+    __slots__ = ("items", "never_set")
+
+    def __init__(self) -> None:
+        self.items: list[object] = []
+
+
+class NoDict:
+    @property
+    def __dict__(self) -> dict[str, object]:  # type: ignore[override]
+        raise RuntimeError
+
+
+def test_hostile_objects_do_not_break_the_hunt() -> None:
+    target = Trainer()
+    mixed = HostileList()
+    slotted = Slotted()
+    half_built = [Trainer.__new__(Trainer)]
+
+    def step(i: int) -> None:
+        list.append(mixed, Hostile())
+        slotted.items.append(NoDict())
+        slotted.items.append(weakref.proxy(target))
+        half_built.append(Trainer.__new__(Trainer))
+
+    found = hunt(step)
+    named = " ".join(s.where for s in found)
+    assert "`mixed`" in named
+    assert "`slotted.items`" in named
+    assert "`half_built`" in named
+
+
+def test_the_budget_is_kept_and_what_was_skipped_is_said() -> None:
+    kept: list[object] = []
+    found = Hunt()
+    found.begin()
+    for i in range(10):
+        kept.append([i])
+        found.boundary()
+    found.end()
+    began = time.monotonic()
+    suspects = found.suspects({}, [], 0.0)
+    assert time.monotonic() - began < 5.0
+    assert all(s.kind != "container" for s in suspects)
+    assert found.notes
+
+
+def test_end_is_safe_without_steps_and_twice() -> None:
+    found = Hunt()
+    found.begin()
+    found.end()
+    found.end()
+    assert [s for s in found.suspects({}, [], 1.0) if s.kind != "object"] == []
+
+
+def test_what_the_hunt_wraps_is_put_back() -> None:
+    before = (ThreadPoolExecutor.__init__, threading.Thread.start)
+    found = Hunt()
+    found.begin()
+    assert ThreadPoolExecutor.__init__ is not before[0]
+    found.end()
+    assert (ThreadPoolExecutor.__init__, threading.Thread.start) == before
+
+
+def test_pools_made_in_the_step_are_evidence_with_their_line() -> None:
+    def step(i: int) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(int).result()
+
+    made = [s for s in hunt(step, 8) if s.facts.get("made") == "executor"]
+    assert len(made) == 1
+    assert "test_suspects.py" in made[0].facts["line"]
