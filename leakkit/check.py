@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -205,7 +205,8 @@ class Check:
         recording.meta["frameworks"] = describe_frameworks(
             recorder.setup.frameworks if recorder.setup else ()
         )
-        recording.finish()
+        with suppress(OSError):  # a full disk, which the recorder has noted
+            recording.finish()
         return Result(
             name=self.name,
             verdict=outcome,

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -211,7 +211,8 @@ def _measure(step: Callable[..., Any], settings: Settings, args: argparse.Namesp
     kept = f"; what was recorded is in {settings.directory}"
     with _blame("the step", kept), _progress() as progress:
         result = Check(settings, progress=progress).run(step)
-        keep(result)
+        with suppress(OSError):  # a full disk costs the recording, not the report
+            keep(result)
     code = _show(result, args)
     if args.restart_check:
         _compare_with_fresh(result, args)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, Protocol
 
 from leakkit.frameworks import Framework, active
-from leakkit.heap import Engine, engine
+from leakkit.heap import Engine, Site, engine
 from leakkit.heap.caches import StandardCaches
 from leakkit.probes import Probe
 from leakkit.probes.clock import QUANTITIES as CLOCK_QUANTITIES
@@ -341,7 +341,7 @@ class Recorder:
             own = setup.own_growth(series)
             steps = self._more("watch", {**series, **own}, phase, table.filled)
         self.recording.watch = series
-        self.recording.keep("watch", list(own.values()))
+        self._keep("watch", list(own.values()))
 
     def _trace(self, setup: Setup, heap: Engine) -> Iterator[Phase]:
         quantities = [GARBAGE_QUANTITY, *(q for probe in setup.traced for q in probe.quantities)]
@@ -354,17 +354,40 @@ class Recorder:
             yield phase
             heap.stop()
             found = {s.name: s for s in heap.series()}
-            found |= setup.own_growth({**table.series(), **found})
-            steps = self._more("trace", found, phase, table.filled)
+            traced = len(found["python_heap"])
+            rows = {name: s.first(traced) for name, s in table.series().items()}
+            found |= setup.own_growth({**rows, **found})
+            lost = table.filled - traced
+            steps = self._more("trace", found, phase, table.filled, last=lost > 0)
         heap.close()
+        if lost:
+            self.notes.append(f"the trace of the last {lost} steps is lost: is the disk full?")
         self.recording.trace = table.series()
-        self.recording.keep("trace", list(found.values()), heap.sites())
+        self._keep("trace", list(found.values()), heap.sites())
 
-    def _more(self, name: str, series: Mapping[str, Series], phase: Phase, filled: int) -> int:
-        """Steps by which a pass goes on after a look."""
+    def _keep(self, name: str, series: Sequence[Series], sites: Sequence[Site] = ()) -> None:
+        """A disk that is full by now costs the recording, not the verdict."""
+        try:
+            self.recording.keep(name, series, sites)
+        except OSError as error:
+            self.notes.append(
+                f"the recording is incomplete: {self.recording.path}: {error.strerror or error}"
+            )
+
+    def _more(
+        self,
+        name: str,
+        series: Mapping[str, Series],
+        phase: Phase,
+        filled: int,
+        *,
+        last: bool = False,
+    ) -> int:
+        """Steps by which a pass goes on after a look; with ``last`` it cannot."""
         room = self.settings.max_steps - filled
-        last = room <= 0 or phase.done < phase.steps or self._ended
-        return min(self.judge.look(name, series, last=last), room)
+        last = last or room <= 0 or phase.done < phase.steps or self._ended
+        more = self.judge.look(name, series, last=last)
+        return 0 if last else min(more, room)
 
     def _hunt(self, setup: Setup) -> Iterator[Phase]:
         self.hunt = Hunt(setup.frameworks, self.settings.folders)

@@ -60,5 +60,10 @@ class Series:
         """The series name."""
         return self.quantity.name
 
+    def first(self, steps: int) -> Series:
+        """The same, of the first ``steps`` steps only."""
+        control = None if self.control is None else self.control[:steps]
+        return Series(self.quantity, self.values[:steps], control)
+
     def __len__(self) -> int:
         return len(self.values)

@@ -261,3 +261,26 @@ def test_descriptors_and_threads_grow(tmp_path):
     for name in ("fds", "threads"):
         assert result.findings[name].trend.verdict is Verdict.GROWS
         assert result.findings[name].trend.slope == pytest.approx(1.0)
+
+
+FULL = """
+    import resource
+    from leakkit.check import Check
+    from leakkit.settings import Settings
+
+    def step():
+        return [bytes(100 + size) for size in range(3000)]
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))  # what a full disk does
+    result = Check(Settings(steps=30, max_steps=30, warmup=5, directory={folder!r})).run(step)
+    print(result.verdict.value, result.notes[-1], sep="|")
+"""
+
+
+def test_a_disk_that_fills_up_costs_the_trace_and_nothing_else(tmp_path):
+    code = textwrap.dedent(FULL.format(folder=str(tmp_path / "full")))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    verdict, note = done.stdout.strip().split("|")
+    assert verdict == "undecided"
+    assert "is the disk full?" in note
+    assert len(Recording.load(tmp_path / "full").watch["latency"]) == 30
