@@ -187,15 +187,21 @@ def test_tensorflows_own_growth_is_said_and_hides_nothing():
         def leak():
             for _ in data: pass
             kept.append(tf.constant(ones))
+        @tf.function
+        def loop(d):
+            return d.reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
         flat = summary(check(iterate))
         limited = summary(check(iterate, limits={"tf_own_bytes": "100 B"}))
-        say(flat=flat, limited=limited, grown=summary(check(leak)))
+        say(flat=flat, limited=limited, grown=summary(check(leak)),
+            looped=summary(check(lambda: loop(data))))
         """,
     )
     flat, grown = said["flat"], said["grown"]
     assert flat["verdict"] == "flat", flat
     assert flat["trends"]["tf_own_bytes"] == ["grows", 760.0]
     assert any("keeps up to 760 B a step" in note for note in flat["notes"])
+    assert said["looped"]["verdict"] == "flat", said["looped"]
+    assert said["looped"]["trends"]["tf_own_bytes"] == ["grows", 256.0]
     assert said["limited"]["verdict"] == "grows"  # the test's own limit
     assert grown["verdict"] == "grows"
     assert grown["trends"]["native_heap"][1] > 256  # the kept tensor's bytes are all there

@@ -13,7 +13,8 @@ class CallCounter:
     Args:
         owner: the class whose method is wrapped.
         method: its name.
-        when: asked after the call with the instance; only calls it says yes to are counted.
+        amount: asked after the call with the instance for how many events the call counts; a
+            truth value will do.
         error: count calls that raise this instead of calls that return.
 
     Frameworks keep no count of most of these events; wrapping the method is the one way to see
@@ -25,23 +26,22 @@ class CallCounter:
         owner: type,
         method: str,
         *,
-        when: Callable[[Any], bool] | None = None,
+        amount: Callable[[Any], int] | None = None,
         error: type[BaseException] | None = None,
     ) -> None:
         self.total = 0
         self._owner, self._method = owner, method
         self._original = owner.__dict__[method]
-        self._wrapper = self._failures(error) if error else self._returns(when)
+        self._wrapper = self._failures(error) if error else self._returns(amount)
         setattr(owner, method, self._wrapper)
 
-    def _returns(self, when: Callable[[Any], bool] | None) -> Callable[..., Any]:
+    def _returns(self, amount: Callable[[Any], int] | None) -> Callable[..., Any]:
         original = self._original
 
         @wraps(original)
         def wrapper(instance: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(instance, *args, **kwargs)
-            if when is None or when(instance):
-                self.total += 1
+            self.total += 1 if amount is None else amount(instance)
             return result
 
         return wrapper

@@ -172,7 +172,7 @@ class Graphs(Probe):
         self._for_data = 0
         self._seen = 0
         self.data_name_bytes = 0  # that the names of all map functions traced take
-        self._counter = CallCounter(graph, "__init__", when=self._counts)
+        self._counter = CallCounter(graph, "__init__", amount=self._counts)
 
     def _counts(self, graph: Any) -> bool:
         if getattr(graph.outer_graph, "building_function", False):

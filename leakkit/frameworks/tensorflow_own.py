@@ -6,6 +6,8 @@ Found with native stacks in TensorFlow 2.21 (`docs/devices.md` has the measureme
   208 + 96 + 88 + 80 + 48 bytes. One that is dropped before its end leaves none of these.
 - every iterator names two cells of tf.data's monitoring after its model's address, and they
   are never removed: 104 + 80 + 32 + 24 bytes, unless the address has been used before.
+- a graph that loops over a dataset does the same for each loop that it runs, and leaves two
+  publishers as below.
 - every dataset operation leaves an empty statistics publisher: 8 bytes.
 - every map function that tf.data traces leaves its name, in the Python heap.
 
@@ -16,7 +18,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 from leakkit.frameworks import OwnGrowth
 from leakkit.frameworks.counted import CallCounter
@@ -31,7 +34,13 @@ PYTHON = Quantity("tf_own_python_bytes", "B", Kind.EXACT, advisory=True)
 
 _ENDED = (208, 96, 88, 80, 48)
 _MADE = (104, 80, 32, 24)
+_LOOP = (*_MADE, 8, 8)
 _DATASET = (8,)
+_LOOPS = ("ReduceDataset", "DatasetToSingleElement", "MakeIterator")
+_DATA = "tensorflow.python.data.ops"
+_FUNCTION_MODULE = "tensorflow.python.eager.polymorphic_function.atomic_function"
+_NEXT = "_next_internal"
+
 # Beside the graph's name: a bytes object, "__inference_", "_", and a number of up to 7 digits.
 NAME_BESIDE = 33 + 12 + 1 + 7
 
@@ -55,14 +64,17 @@ class OwnBytes(Probe):
     traced = True
 
     def __init__(self, graphs: _Graphs) -> None:
-        iterator = _find("iterator_ops", "OwnedIterator", "_create_iterator", "_next_internal")
-        dataset = _find("dataset_ops", "DatasetV2", "__init__")
+        iterator = _find(f"{_DATA}.iterator_ops", "OwnedIterator", "_create_iterator", _NEXT)
+        dataset = _find(f"{_DATA}.dataset_ops", "DatasetV2", "__init__", "reduce")
+        function = _find(_FUNCTION_MODULE, "AtomicFunction", "call_flat", "graph")
         self._graphs, self._names_before = graphs, graphs.data_name_bytes
         end = sys.modules["tensorflow"].errors.OutOfRangeError
         self._counters = (
-            (CallCounter(iterator, "_next_internal", error=end), _ENDED),
+            (CallCounter(iterator, _NEXT, error=end), _ENDED),
             (CallCounter(iterator, "_create_iterator"), _MADE),
             (CallCounter(dataset, "__init__"), _DATASET),
+            (CallCounter(dataset, "reduce"), _LOOP),
+            (CallCounter(function, "call_flat", amount=_LoopsOfGraphs().of), _LOOP),
         )
         self._costs = [(c, sum(blocks), _taken(blocks)) for c, blocks in self._counters]
 
@@ -107,8 +119,28 @@ def _sentence(part: Series, why: str, version: str) -> str:
     return f"TensorFlow {version} keeps up to {per_step:,.0f} B a step {why}; not your code."
 
 
+class _LoopsOfGraphs:
+    """How many loops over datasets a function's graph holds; looked up once a function.
+
+    A loop inside another graph loop counts once however often it runs: nobody tells how often.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+    def of(self, function: Any) -> int:
+        """Loops that this call ran; a call while a graph is built runs none."""
+        if not sys.modules["tensorflow"].executing_eagerly():
+            return 0
+        loops = self._known.get(function)
+        if loops is None:
+            operations = function.graph.get_operations()
+            loops = self._known[function] = sum(o.type in _LOOPS for o in operations)
+        return loops
+
+
 def _find(module: str, name: str, *methods: str) -> type:
-    found = getattr(sys.modules.get(f"tensorflow.python.data.ops.{module}"), name, None)
+    found = getattr(sys.modules.get(module), name, None)
     if not isinstance(found, type) or not all(method in vars(found) for method in methods):
         raise Unavailable(f"what tf.data keeps is not counted: {name} has moved")
     return found
