@@ -16,7 +16,7 @@ from typing import Any
 from leakkit.scenarios._scenario import FORMS, Scenario
 from leakkit.scenarios._scratch import VARIABLE
 
-PATIENCE = 600.0  # seconds after which a form is given up
+PATIENCE = 300.0  # seconds after which a form is given up
 SAME_WORK_STEPS = 10
 SAME_WORK_TOLERANCE = 1e-4  # relative: the forms may add up in a different order
 
@@ -155,14 +155,18 @@ def _python(
     module: Sequence[str], variables: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
-    return subprocess.run(
-        [sys.executable, "-m", *module],
-        env={**quiet, **variables},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    command = [sys.executable, "-m", *module]
+    try:
+        return subprocess.run(
+            command,
+            env={**quiet, **variables},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 2, "", f"given up after {PATIENCE:.0f} s\n")
 
 
 def _close(one: float, other: float) -> bool:

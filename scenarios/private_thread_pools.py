@@ -51,8 +51,9 @@ def corrected() -> Step:
 
 def _dataset() -> tf.data.Dataset:
     samples = tf.random.stateless_normal([8, 4], seed=[0, 1])
-    dataset = tf.data.Dataset.from_tensors(samples).repeat().prefetch(1)
+    dataset = tf.data.Dataset.from_tensors(samples).repeat()
     options = tf.data.Options()
+    options.autotune.enabled = False  # its threads are never joined: the process would not end
     options.threading.private_threadpool_size = 2
     return dataset.with_options(options)
 
