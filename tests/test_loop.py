@@ -243,6 +243,17 @@ def test_a_log_held_open_grows(tmp_path):
     assert result.findings["file_bytes"].trend.slope == pytest.approx(100.0)
 
 
+def test_an_experiments_event_file_is_made_to_grow(tmp_path):
+    with (tmp_path / "events.out.tfevents.1.host").open("w") as events:
+
+        def step():
+            events.write("x" * 99 + "\n")
+            events.flush()
+
+        result = check(tmp_path, folders=(tmp_path,)).run(step)
+    assert result.findings["file_bytes"].trend.verdict is Verdict.FLAT
+
+
 def test_descriptors_and_threads_grow(tmp_path):
     import threading
 

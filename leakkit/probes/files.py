@@ -11,6 +11,9 @@ from leakkit.probes import Kind, Probe, Quantity
 
 # A folder with more entries than this is somebody's data, and reading it would slow every step.
 MOST_ENTRIES = 10_000
+# An experiment's record, to which a correct training loop adds a line a step. A file more counts;
+# a longer one does not.
+RECORDS = "events.out.tfevents."
 
 _Identity = tuple[int, int]  # device and inode: one file, whatever its names
 
@@ -19,7 +22,8 @@ class Files(Probe):
     """``files`` and ``file_bytes``.
 
     ``files`` counts the files in watched folders; ``file_bytes`` adds their sizes and those of
-    the regular files that the process holds open elsewhere, standard streams left out.
+    the regular files that the process holds open elsewhere, standard streams left out, and
+    TensorBoard's event files, which are made to grow.
     """
 
     quantities = (
@@ -51,7 +55,8 @@ def _sizes_below(folder: str) -> dict[_Identity, int]:
         except OSError:  # removed while we looked
             continue
         if stat.S_ISREG(status.st_mode):
-            sizes[status.st_dev, status.st_ino] = status.st_size
+            record = entry.name.startswith(RECORDS)
+            sizes[status.st_dev, status.st_ino] = 0 if record else status.st_size
     return sizes
 
 
@@ -92,8 +97,15 @@ def _open_sizes(ignored: set[_Identity]) -> dict[_Identity, int]:
             continue
         identity = (status.st_dev, status.st_ino)
         if stat.S_ISREG(status.st_mode) and identity not in ignored:
-            sizes[identity] = status.st_size
+            sizes[identity] = 0 if _is_record(number) else status.st_size
     return sizes
+
+
+def _is_record(number: int) -> bool:
+    try:
+        return os.path.basename(os.readlink(f"/proc/self/fd/{number}")).startswith(RECORDS)
+    except OSError:
+        return False
 
 
 def _descriptors() -> list[int]:
