@@ -303,6 +303,7 @@ LOGS = (
          "Close each figure and keep none: plt.close(figure).", share=0.9),
 )  # fmt: skip
 
+_DATASET = Clue((), {"made": ("tf-dataset",), "inside": _without("keras")})
 _PRIVATE_POOL = Clue((), {"present": ("private-pool",)})
 _ITERATORS = ("OwnedIterator", "NumpyIterator", "_NumpyIterator", "IteratorBase", "tuple_iterator")
 INPUT = (
@@ -333,7 +334,7 @@ INPUT = (
          "Build the py_function once, in a tf.function or Dataset.map that is made once.",
          unless=(_registry("tf_py_function_registry"), _made("tf-generator")), share=0.6),
     Rule("dataset-rebuilt-each-step", "medium",
-         (_made("tf-dataset"), Grows(("native_heap", "python_heap", "latency", "traces"))),
+         (_DATASET, Grows(("native_heap", "python_heap", "latency", "traces"))),
          "Build the dataset once and iterate it again.", share=0.3,
          surer=(_retrace(inside=("data",)),),
          unless=(_MODEL, _made("tf-generator", "tf-skip", "keras-compile"))),
@@ -347,7 +348,7 @@ INPUT = (
          "TensorFlow itself keeps about 1 KB for each iterator; nothing in the step is wrong. "
          "Iterate one dataset, or call the model directly, where it matters.", share=0.2,
          scenario=False,
-         unless=(_MODEL, _made("keras-compile", "tf-dataset"), _container(item=_ITERATORS))),
+         unless=(_MODEL, _DATASET, _made("keras-compile"), _container(item=_ITERATORS))),
     Rule("iterators-kept", "high", (_container(item=_ITERATORS),),
          "Drop each iterator, or use one: each holds buffers and threads of its own.",
          share=0.95, scenario=False, unless=(_PRIVATE_POOL,)),

@@ -105,6 +105,15 @@ def test_the_kernel_cache_is_blamed_on_what_fills_it() -> None:
     assert names([cache, made], native_heap=1000.0) == ["variable-in-loop"]
 
 
+def test_a_dataset_that_keras_makes_is_not_the_users() -> None:
+    def made(*inside: str) -> Suspect:
+        facts = {"made": "tf-dataset", "inside": list(inside)}
+        return Suspect("object", "m.py:1 in f", "", 0.0, "objects", (), facts)
+
+    assert names([made()], native_heap=100.0) == ["dataset-rebuilt-each-step"]
+    assert "dataset-rebuilt-each-step" not in names([made("keras")], native_heap=100.0)
+
+
 def test_nothing_known_is_said_to_be_unknown() -> None:
     found = diagnose([], growing(python_heap=10.0))
     assert [(d.name, d.confidence) for d in found] == [("unknown", "low")]

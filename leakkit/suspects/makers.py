@@ -13,6 +13,9 @@ from typing import Any
 
 from leakkit.suspects import Suspect
 from leakkit.suspects.places import place, user_frame
+from leakkit.suspects.tracers import library_parts
+
+_Place = tuple[str, tuple[str, ...]]  # the user's line, and the parts of libraries below it
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Makers:
     """Counts calls between ``start`` and ``stop``, with the user's line that made them."""
 
     def __init__(self) -> None:
-        self._counts: dict[Maker, collections.Counter[str]] = {}
+        self._counts: dict[Maker, collections.Counter[_Place]] = {}
         self._undo: list[Callable[[], None]] = []
 
     def start(self) -> None:
@@ -116,8 +119,8 @@ class Makers:
         for maker, lines in self._counts.items():
             made = sum(lines.values())
             if made >= max(2, 0.5 * steps):
-                where = lines.most_common(1)[0][0]
-                found.append(_suspect(maker, where, made / max(1, steps)))
+                (where, inside) = lines.most_common(1)[0][0]
+                found.append(_suspect(maker, where, inside, made / max(1, steps)))
         return found
 
     def _wrap(self, maker: Maker) -> None:
@@ -131,10 +134,12 @@ class Makers:
         self._undo.append(lambda: setattr(owner, maker.method, original))
 
 
-def _counted(original: Callable[..., Any], counts: collections.Counter[str]) -> Callable[..., Any]:
+def _counted(
+    original: Callable[..., Any], counts: collections.Counter[_Place]
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def counted(*args: Any, **kwargs: Any) -> Any:
-        counts[_line()] += 1
+        counts[_place()] += 1
         return original(*args, **kwargs)
 
     with contextlib.suppress(ValueError):  # Keras reads the parameters of a layer's __init__
@@ -142,14 +147,17 @@ def _counted(original: Callable[..., Any], counts: collections.Counter[str]) -> 
     return counted
 
 
-def _line() -> str:
-    frame = user_frame(sys._getframe(2))
-    if frame is None:
-        return ""
-    return place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+def _place() -> _Place:
+    """The user's line that asked, and the libraries in between."""
+    frame = sys._getframe(2)
+    caller = user_frame(frame)
+    inside = library_parts(frame, caller)
+    if caller is None:
+        return "", inside
+    return place(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name), inside
 
 
-def _suspect(maker: Maker, where: str, rate: float) -> Suspect:
+def _suspect(maker: Maker, where: str, inside: tuple[str, ...], rate: float) -> Suspect:
     what = (
         f"a new {maker.words} in every step"
         if rate <= 1.5
@@ -157,5 +165,5 @@ def _suspect(maker: Maker, where: str, rate: float) -> Suspect:
     )
     if maker.method not in ("__init__", "start"):
         what = f"{rate:,.3g} {maker.words} in every step"
-    facts = {"made": maker.name, "per_step": rate, "line": where}
+    facts = {"made": maker.name, "per_step": rate, "line": where, "inside": list(inside)}
     return Suspect("object", where or "in library code", what, 0.0, "objects", (), facts)

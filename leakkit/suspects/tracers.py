@@ -133,7 +133,7 @@ def _xla_trace(atomic: Any, args: Sequence[Any], frame: FrameType) -> Trace:
     }
     called = _frame_place(caller)
     defined = f"compiled with XLA as {atomic.name.decode()}"
-    return Trace("xla", name, defined, called, parts, xla=True, inside=_inside(frame, caller))
+    return Trace("xla", name, defined, called, parts, xla=True, inside=library_parts(frame, caller))
 
 
 def _tf_trace(function_type: Any, options: Any, frame: FrameType) -> Trace:
@@ -152,7 +152,7 @@ def _tf_trace(function_type: Any, options: Any, frame: FrameType) -> Trace:
         _closure(function),
         "",
         bool((options.attributes or {}).get("_XlaMustCompile")),
-        _inside(frame, caller),
+        library_parts(frame, caller),
     )
 
 
@@ -218,8 +218,8 @@ def _literal(value: Any) -> str:
     return f"<{type(value).__name__} {id(value):x}>"
 
 
-def _inside(frame: FrameType | None, caller: FrameType | None) -> tuple[str, ...]:
-    """Parts of libraries between the trace and the user's line."""
+def library_parts(frame: FrameType | None, caller: FrameType | None) -> tuple[str, ...]:
+    """Parts of libraries between a frame and the user's line."""
     found: dict[str, None] = {}
     while frame is not None and frame is not caller:
         file = frame.f_code.co_filename.replace("\\", "/")
