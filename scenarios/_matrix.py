@@ -115,8 +115,8 @@ def _measurer(repeat: int, reports: Path | None) -> Callable[[Scenario], Row]:
             return Row(scenario, ())
         row = Row(scenario, [run(scenario, form) for _ in range(repeat) for form in FORMS])
         if reports is not None:
-            for number, outcome in enumerate(row.outcomes, start=2):
-                path = reports / f"{scenario.name}-{outcome.form}-{number // 2}.txt"
+            for number, outcome in enumerate(row.outcomes):
+                path = reports / f"{scenario.name}-{outcome.form}-{number // len(FORMS)}.txt"
                 path.write_text(outcome.report, "utf-8")
         print(f"{scenario.name:34} {row.state} ({row.seconds:.0f} s)", flush=True)
         return row

@@ -58,22 +58,27 @@ def card(scenario: Scenario) -> list[RenderableType]:
 
 
 def matrix(rows: Sequence[Row]) -> Table:
-    """One line for each scenario that was measured."""
+    """One entry for each scenario, with its diagnosis where that has another name."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("scenario", "grows, per step", "leaky", "corrected"):
         table.add_column(title, no_wrap=True)
     table.add_column("seconds", justify="right")
-    table.add_column("diagnosis", overflow="fold")
     for row in rows:
         table.add_row(
-            Text(row.scenario.name, style=_STYLES[row.state]),
+            _named(row),
             Text("\n".join(row.rates)),
             row.verdict("leaky"),
             row.verdict("corrected"),
             f"{row.seconds:.0f}" if row.outcomes else row.state,
-            row.diagnosis,
         )
     return table
+
+
+def _named(row: Row) -> Text:
+    text = Text(row.scenario.name, style=_STYLES[row.state])
+    if row.diagnosis and row.diagnosis != row.scenario.name:
+        text.append(f"\n  {row.diagnosis}", style="not bold dim")
+    return text
 
 
 def _facts(scenario: Scenario) -> list[tuple[str, str]]:
