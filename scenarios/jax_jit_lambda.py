@@ -20,7 +20,7 @@ SCENARIO = Scenario(
     "function, and one that is kept keeps its executable.",
     remedy="jit once, outside the loop; give changing values as arguments.",
     reports=("jax-ml/jax#1605", "jax-ml/jax#5210", "mlaux1/rl-blox#157"),
-    seen_on="JAX 0.1 to 0.7",
+    seen_on="JAX 0.1 to 0.10",
 )
 
 

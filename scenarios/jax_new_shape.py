@@ -17,7 +17,7 @@ SCENARIO = Scenario(
     "that a training run would reach.",
     remedy="Pad to a few fixed lengths and mask the padding; jax.clear_caches() between phases.",
     reports=("jax-ml/jax#2072",),
-    seen_on="JAX 0.1 to 0.7",
+    seen_on="JAX 0.1 to 0.10",
 )
 
 BUCKET = 2048

@@ -22,7 +22,7 @@ SCENARIO = Scenario(
     "guards, which later calls check one by one.",
     remedy="torch.compile(dynamic=True), mark_dynamic() on the open dimension, or padding.",
     reports=("tensorflow/tensorflow#81896",),
-    seen_on="PyTorch 2.2 to 2.8",
+    seen_on="PyTorch 2.13",
 )
 
 

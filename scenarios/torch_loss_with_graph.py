@@ -1,4 +1,10 @@
-"""A running loss is added up as a tensor and drags the graph of every step along."""
+"""Losses are kept as tensors, and each drags the graph of its step along.
+
+A running total, ``total += loss``, does the same with a single tensor: its graph reaches back to
+the first step.
+"""
+
+import collections
 
 import torch
 
@@ -13,34 +19,37 @@ SCENARIO = Scenario(
     diagnosis="torch-loss-with-graph",
     symptom="Memory climbs on every step, on a GPU by the activations; out of memory in the "
     "middle of the first epoch.",
-    cause="total += loss keeps a tensor with a gradient function, which holds the graph of this "
-    "step and, through the sum, of all steps before.",
-    remedy="total += loss.item(), or loss.detach() where a number would cost a transfer.",
+    cause="losses.append(loss) and total += loss keep a tensor with a gradient function, which "
+    "holds the graph of its step.",
+    remedy="Keep loss.item(), or loss.detach() where a number would cost a transfer; and no more "
+    "of them than are read.",
     reports=("google/brax#152", "BatsResearch/labelmodels#4"),
     seen_on="every PyTorch",
 )
 
+WINDOW = 8
+
 
 def leaky() -> Step:
-    """Add up the losses."""
+    """Keep the losses."""
     train = _training()
-    total = [torch.zeros(())]
+    losses: list[torch.Tensor] = []
 
     def step(i: int) -> float:
-        total[0] = total[0] + train()
-        return float(total[0].detach())
+        losses.append(train())
+        return sum(float(loss.detach()) for loss in losses[-WINDOW:])
 
     return step
 
 
 def corrected() -> Step:
-    """Add up their numbers."""
+    """Keep the numbers of the last few."""
     train = _training()
-    total = [0.0]
+    losses: collections.deque[float] = collections.deque(maxlen=WINDOW)
 
     def step(i: int) -> float:
-        total[0] += train().item()
-        return total[0]
+        losses.append(train().item())
+        return sum(losses)
 
     return step
 
