@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leakkit.suspects import Suspect
+from leakkit.suspects.ranking import family, total_bytes
 from leakkit.trend import Verdict
 
 if TYPE_CHECKING:
     from leakkit.result import Finding
 
 UNKNOWN = "unknown"
-_HEAPS = ("python_heap", "native_heap")
+_KIN = {"native_heap": ("native_heap", "device_memory", "live_tensor_bytes")}
 _LEAST_SHARE = 0.02  # of the growth: a pattern that explains less is not worth a line
 _ORDER = {"high": 0, "medium": 1, "low": 2}
 
@@ -89,7 +90,7 @@ class Grows:
 
     def find(self, evidence: Evidence) -> list[Suspect]:
         """A stand-in for the series, empty where it is flat."""
-        return [_series_suspect(evidence.findings[n]) for n in self.names if evidence.grows(n)]
+        return [_series_suspect(f) for name in self.names for f in evidence.growing(name)]
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,21 @@ class Evidence:
 
     def grows(self, name: str) -> bool:
         """Whether a series was judged to grow."""
-        found = self.findings.get(name)
-        return found is not None and found.trend.verdict is Verdict.GROWS
+        return bool(self.growing(name))
+
+    def growing(self, name: str) -> list[Finding]:
+        """The findings of a series, and of its kin, that grow.
+
+        Tensors on a device are to a pattern what native memory is on a CPU.
+        """
+        kin = _KIN.get(name, (name,))
+        found = [f for n, f in self.findings.items() if family(n) in kin]
+        return [f for f in found if f.trend.verdict is Verdict.GROWS]
 
     @property
     def bytes_per_step(self) -> float:
-        """What both heaps gain a step; 0 where neither grows."""
-        slopes = [self.findings[n].trend.slope for n in _HEAPS if self.grows(n)]
-        return sum(max(0.0, slope) for slope in slopes)
+        """What both heaps gain a step, or else the devices; 0 where none grows."""
+        return total_bytes(self.findings)
 
 
 def diagnose(suspects: Sequence[Suspect], findings: Mapping[str, Finding]) -> list[Diagnosis]:

@@ -134,6 +134,13 @@ def test_a_negligible_suspect_is_no_diagnosis() -> None:
     assert names([tiny], python_heap=100_000.0) == ["unknown"]
 
 
+def test_growth_of_tensors_on_a_device_counts_as_bytes() -> None:
+    history = container(replaced=True, container="EagerTensor", bytes_per_step=1000.0)
+    findings = {"device_memory:GPU:0": finding("device_memory:GPU:0", 1000.0)}
+    assert [d.name for d in diagnose([history], findings)] == ["concatenated-history"]
+    assert Evidence([], findings).bytes_per_step == 1000.0
+
+
 def test_the_generic_rule_yields_to_a_specific_one() -> None:
     assert names([container(item="LogRecord")], python_heap=1000.0) == ["uncapped-logs"]
 

@@ -14,7 +14,10 @@ from leakkit.suspects.registries import registry
 from leakkit.suspects.sizes import Weight, isinstance_exact, type_module, type_name, weigh
 from leakkit.units import bytes_text
 
-_EXPLAINS = ("python_heap", "native_heap", "live_objects", "live_tensors", "latency")
+_EXPLAINS = (
+    "python_heap", "native_heap", "device_memory", "live_tensor_bytes", "live_objects",
+    "live_tensors", "latency",
+)  # fmt: skip
 _SLOT = 8  # bytes of the reference itself
 
 

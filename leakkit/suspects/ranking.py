@@ -12,8 +12,10 @@ from leakkit.trend import Verdict
 if TYPE_CHECKING:
     from leakkit.result import Finding
 
-# The trace pass counts every byte of these exactly; the rest is seen in the watch pass alone.
-_BYTES = ("python_heap", "native_heap")
+# The trace pass counts every byte of these exactly.
+_HEAPS = ("python_heap", "native_heap")
+# Bytes by another count; some of them lie in the native heap, so they are never added to it.
+_ELSEWHERE = ("device_memory", "live_tensor_bytes")
 
 
 def rank(found: Sequence[Suspect], findings: Mapping[str, Finding]) -> list[Suspect]:
@@ -32,9 +34,20 @@ def growing_series(findings: Mapping[str, Finding]) -> set[str] | None:
 
 
 def total_bytes(findings: Mapping[str, Finding]) -> float:
-    """Bytes a step that the two heaps gain together; 0 where neither grows."""
-    slopes = [findings[n].trend.slope for n in _BYTES if n in findings]
-    return sum(max(0.0, slope) for slope in slopes)
+    """Bytes a step that the two heaps gain together, or else the devices; 0 where none grows."""
+    grown = {
+        name: finding.trend.slope
+        for name, finding in findings.items()
+        if finding.trend.verdict is Verdict.GROWS and finding.trend.slope > 0
+    }
+    heaps = sum(slope for name, slope in grown.items() if name in _HEAPS)
+    other = [slope for name, slope in grown.items() if family(name) in _ELSEWHERE]
+    return heaps or max(other, default=0.0)
+
+
+def family(name: str) -> str:
+    """``device_memory`` for ``device_memory:GPU:0``."""
+    return name.partition(":")[0]
 
 
 def share(suspect: Suspect, total: float) -> float:
@@ -47,7 +60,9 @@ def _relevant(suspect: Suspect, growing: set[str] | None) -> Suspect | None:
     """With the series that it does explain; ``None`` where none of them grows."""
     if growing is None or not suspect.explains:  # what explains nothing is evidence all the same
         return suspect
-    explains = tuple(name for name in suspect.explains if name in growing)
+    explains = tuple(
+        n for n in sorted(growing) if n in suspect.explains or family(n) in suspect.explains
+    )
     return replace(suspect, explains=explains) if explains else None
 
 

@@ -99,15 +99,20 @@ def _run(case: Path, options: argparse.Namespace) -> Row:
         scratch = Path(folder) / "scratch"
         scratch.mkdir()
         env = {**os.environ, "CASE_TMP": str(scratch), "TF_CPP_MIN_LOG_LEVEL": "3"}
-        try:
-            done = subprocess.run(
-                command, env=env, capture_output=True, text=True, timeout=options.timeout
-            )
-        except subprocess.TimeoutExpired:
-            return _empty(case, "timeout")
+        said = _said(command, env, options.timeout)
+        # A result may be there all the same: thousands of kept threads end slowly.
         if not out.exists():
-            return _empty(case, (done.stderr.strip().splitlines() or ["failed"])[-1][:60])
+            return _empty(case, said)
         return _judge(case, json.loads(out.read_text(encoding="utf-8")))
+
+
+def _said(command: Sequence[str], env: dict[str, str], timeout: float) -> str:
+    """Run it; the last line that it wrote to standard error, or that it took too long."""
+    try:
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    return (done.stderr.strip().splitlines() or ["failed"])[-1][:60]
 
 
 def _judge(case: Path, result: dict[str, Any]) -> Row:
