@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
+import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,7 @@ from typing import Any
 from leakkit.recording import RecordingError
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-_listeners: list[FolderFinder] = []  # an audit hook stays for ever, so one serves all finders
-_hooked = False
+_listeners: list[FolderFinder] = []  # the functions are replaced once, for all finders
 
 
 class FolderFinder:
@@ -30,16 +32,16 @@ class FolderFinder:
 
     def start(self) -> None:
         """Begin to listen."""
-        global _hooked
-        if not _hooked:
-            sys.addaudithook(_hook)
-            _hooked = True
+        if not _listeners:
+            _replace()
         _listeners.append(self)
 
     def stop(self) -> None:
         """Stop listening."""
         if self in _listeners:
             _listeners.remove(self)
+            if not _listeners:
+                _restore()
 
     def note(self, path: str) -> None:
         """A path was written or made."""
@@ -97,19 +99,39 @@ def _shared(folder: str) -> bool:
     return path in common or inside or "__pycache__" in path.parts
 
 
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _listeners:
-        return
-    path = _written_path(event, arguments)
-    if isinstance(path, (str, os.PathLike)):
-        for listener in _listeners:
-            listener.note(os.fspath(path))
+# What makes a file or a folder, and how to see from its second argument that it does. An audit
+# hook would see more, but it stays for ever, and where native threads run Python under memray
+# (tf.data generators do) a hook written in Python ends in a segmentation fault.
+_MAKERS: tuple[tuple[Any, str, Callable[[Any], bool]], ...] = (
+    (builtins, "open", lambda mode: isinstance(mode, str) and bool(set(mode) & set("wax+"))),
+    (io, "open", lambda mode: isinstance(mode, str) and bool(set(mode) & set("wax+"))),
+    (os, "open", lambda flags: isinstance(flags, int) and bool(flags & _WRITES)),
+    (os, "mkdir", lambda mode: True),
+)
+_originals: list[tuple[Any, str, Any]] = []
 
 
-def _written_path(event: str, arguments: tuple[Any, ...]) -> Any:
-    """The path that an audit event says is being written, else ``None``."""
-    if event == "open":
-        return arguments[0] if isinstance(arguments[2], int) and arguments[2] & _WRITES else None
-    if event in ("os.mkdir", "tempfile.mkdtemp", "tempfile.mkstemp"):
-        return arguments[0]
-    return None
+def _replace() -> None:
+    for module, name, writes in _MAKERS:
+        original = getattr(module, name)
+        _originals.append((module, name, original))
+        setattr(module, name, _noting(original, writes))
+
+
+def _restore() -> None:
+    while _originals:
+        module, name, original = _originals.pop()
+        setattr(module, name, original)
+
+
+def _noting(original: Callable[..., Any], writes: Callable[[Any], bool]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        path = args[0] if args else kwargs.get("file", kwargs.get("path"))
+        second = args[1] if len(args) > 1 else kwargs.get("mode", kwargs.get("flags"))
+        if isinstance(path, (str, os.PathLike)) and writes(second):
+            for listener in _listeners:
+                listener.note(os.fspath(path))
+        return original(*args, **kwargs)
+
+    return noting
