@@ -20,7 +20,7 @@ def counted():
     return fresh_process.run(
         SETUP,
         """
-        adapter, = frameworks.active()
+        adapter = next(a for a in frameworks.active() if a.name == "TensorFlow")
         before = adapter.devices()  # does not start TensorFlow
         from tensorflow.python.eager import context
         started = context.context()._initialized
@@ -211,7 +211,7 @@ def test_the_audit_names_the_cache_that_grows_and_by_how_much():
     said = fresh_process.run(
         SETUP,
         """
-        adapter, = frameworks.active()
+        adapter = next(a for a in frameworks.active() if a.name == "TensorFlow")
         count = iter(range(10**6))
         def audit(step, steps=40):
             for _ in range(5): step()
@@ -247,7 +247,7 @@ def test_what_a_version_has_moved_is_a_note_and_no_failure():
         x = tf.constant(ones)
         del iterator_ops.OwnedIterator, ops.gradient_registry, atomic_function.RUNTIME_FUNCTION_REFS
         del tf.__internal__.EagerTensor
-        adapter, = frameworks.active()
+        adapter = next(a for a in frameworks.active() if a.name == "TensorFlow")
         probes = frameworks.probes([adapter])
         say(names=[q.name for p in probes for q in p.quantities], notes=adapter.notes())
         """,

@@ -142,7 +142,7 @@ def test_a_loop_that_is_left_early_is_judged_by_what_it_has(tmp_path):
         if batch == 40:
             break
     result = loop.finish()
-    assert "steps before" in result.notes[0]
+    assert any("steps before" in note for note in result.notes)
     assert result.verdict is Verdict.GROWS
 
 
@@ -152,7 +152,7 @@ def test_a_loop_too_short_to_say_is_undecided_and_says_how_short(tmp_path):
         pass
     result = loop.finish()
     assert result.verdict is Verdict.UNDECIDED
-    assert result.notes[0].startswith("the loop ended 22 steps before the watch pass")
+    assert any(n.startswith("the loop ended 22 steps before the watch") for n in result.notes)
 
 
 def test_a_loop_of_known_length_shares_its_steps_between_the_passes(tmp_path):

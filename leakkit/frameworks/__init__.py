@@ -112,6 +112,14 @@ class Framework(ABC):
     name: str
     module: str  # the import that shows that a step uses this framework
 
+    def in_use(self) -> bool:
+        """Whether the process works with this framework, rather than merely imported it.
+
+        Keras imports JAX where it is installed; asking an idle JAX for its devices would make it
+        take most of a GPU's memory.
+        """
+        return True
+
     def versions(self) -> dict[str, str]:
         """Package versions for the environment record."""
         return {}
@@ -170,11 +178,16 @@ _BUILT_IN = {
 
 
 def active() -> list[Framework]:
-    """One new adapter for each framework that this process has imported.
+    """One new adapter for each framework that this process uses.
 
-    Looks at ``sys.modules`` only, so it imports no framework. Ask after the warm-up: a step may
-    import its framework when it first runs.
+    Imports no framework. Ask after the warm-up: a step may import its framework, or first use it,
+    when it first runs.
     """
+    return [adapter for adapter in imported() if adapter.in_use()]
+
+
+def imported() -> list[Framework]:
+    """One new adapter for each framework that this process has imported, in use or not."""
     return [adapter() for adapter in _adapters() if adapter.module in sys.modules]
 
 
@@ -239,6 +252,7 @@ __all__ = [
     "OwnGrowth",
     "active",
     "find_devices",
+    "imported",
     "on",
     "probes",
 ]

@@ -32,22 +32,35 @@ def find_devices(spec: str, frameworks: Sequence[Framework] | None = None) -> li
     match = _SPEC.fullmatch(spec.strip())
     if match is None:
         raise ValueError(f"device {spec!r} is none of cpu, gpu, gpu:1, tpu, all")
-    seen = _seen(frameworks)
     kind, number = (match[1] or "").lower(), match[2]
+    name = f"{kind.upper()}:{int(number or 0)}" if kind else ""
+    asked = _asked(name) if frameworks is None else frameworks
+    seen = _seen(asked)
     if not kind:
         return seen
-    name = f"{kind.upper()}:{int(number or 0)}"
     found = [device for device in seen if device.name == name]
     if not found:
-        raise DeviceMissing(_reason(name, seen, frameworks))
+        raise DeviceMissing(_reason(name, seen, asked))
     return found
 
 
-def _seen(frameworks: Sequence[Framework] | None) -> list[Device]:
-    from leakkit.frameworks import Device, active
+def _asked(name: str) -> list[Framework]:
+    """The frameworks in use; the idle ones only where none of these sees the device.
+
+    An idle framework may take a device's memory when it is asked for it.
+    """
+    from leakkit.frameworks import active, imported
+
+    used = active()
+    known = {"CPU:0"}.union(d.name for framework in used for d in framework.devices())
+    return used if name in known else imported()
+
+
+def _seen(frameworks: Sequence[Framework]) -> list[Device]:
+    from leakkit.frameworks import Device
 
     devices = {"CPU:0": Device("CPU:0", "cpu")}  # there without any framework
-    for framework in active() if frameworks is None else frameworks:
+    for framework in frameworks:
         for device in framework.devices():
             known = devices.get(device.name)
             if known is None or (known.total_bytes is None and device.total_bytes is not None):
@@ -55,10 +68,8 @@ def _seen(frameworks: Sequence[Framework] | None) -> list[Device]:
     return list(devices.values())
 
 
-def _reason(name: str, seen: Sequence[Device], frameworks: Sequence[Framework] | None) -> str:
-    from leakkit.frameworks import active
-
-    asked = [f.name for f in (active() if frameworks is None else frameworks)]
+def _reason(name: str, seen: Sequence[Device], frameworks: Sequence[Framework]) -> str:
+    asked = [f.name for f in frameworks]
     who = " and ".join(asked) if asked else "no framework is imported yet, so only the CPU is seen;"
     verb = "see" if len(asked) > 1 else "sees"
     there = ", ".join(device.name for device in seen)
@@ -71,10 +82,8 @@ def on(device: Device, frameworks: Sequence[Framework] | None = None) -> Iterato
 
     A framework that does not see the device is left as it is.
     """
-    from leakkit.frameworks import active
-
     with ExitStack() as stack:
-        for framework in active() if frameworks is None else frameworks:
+        for framework in _asked(device.name) if frameworks is None else frameworks:
             if any(d.name == device.name for d in framework.devices()):
                 stack.enter_context(framework.on(device))
         yield

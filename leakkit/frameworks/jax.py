@@ -34,6 +34,12 @@ class Jax(Framework):
     def __init__(self) -> None:
         self._missing: list[str] = []
 
+    def in_use(self) -> bool:
+        """Whether JAX has started a backend; assumed where a version no longer tells."""
+        bridge = sys.modules.get("jax._src.xla_bridge")
+        started = getattr(bridge, "backends_are_initialized", None)
+        return started is None or bool(started())
+
     def versions(self) -> dict[str, str]:
         """The versions of jax and jaxlib."""
         jaxlib = sys.modules.get("jaxlib")
