@@ -37,6 +37,7 @@ Progress = Callable[[str, int, int], None]  # pass, step, steps so far planned
 WARMUP_UNTIL, WATCH_UNTIL, TRACE_UNTIL, HUNT_UNTIL = 0.15, 0.45, 0.85, 1.0
 # A slow step still has to reach its steady state: these many warm-up steps whatever they take.
 LEAST_WARMUP = 5
+LEAST_TRACE = 8  # values, below which nothing can be said
 HUNT_STEPS = 120
 # A run that overspent is still given this share of its budget to find out what it found.
 LEAST_HUNT = 0.1
@@ -80,10 +81,16 @@ class Phase:
     def after(self, result: Any) -> None:
         """Just after a step."""
 
+    def analysis_seconds(self) -> float:
+        """What must still be done with these steps takes about this long."""
+        return 0.0
+
     @property
     def late(self) -> bool:
         """Whether its time is over."""
-        return self.until is not None and self.done >= self.least and time.monotonic() > self.until
+        if self.until is None or self.done < self.least:
+            return False
+        return time.monotonic() + self.analysis_seconds() > self.until
 
     @property
     def full(self) -> bool:
@@ -138,7 +145,7 @@ class TracePass(Phase):
     """Steps under the heap engine, with a fence at each boundary. Never timed."""
 
     def __init__(self, table: Table, setup: Setup, steps: int, until: float | None) -> None:
-        super().__init__("trace", steps, until)
+        super().__init__("trace", steps, until, least=LEAST_TRACE)
         self._table, self._setup = table, setup
 
     def after(self, result: Any) -> None:
