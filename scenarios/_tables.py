@@ -23,6 +23,8 @@ _STYLES = {"as expected": "green", "different": "bold red", "skipped": "dim"}
 def print_rich(*parts: RenderableType) -> None:
     """Print to standard output, in colour where that is a terminal."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 100)
     for part in parts:
         console.print(part)
 

@@ -12,8 +12,8 @@ SCENARIO = Scenario(
     name="concatenated-history",
     family="tensors",
     needs=("tensorflow",),
-    grows=("native_heap", "latency"),
-    rate="64 KB a step, and each step copies all of it once more",
+    grows=("live_tensor_bytes", "latency"),
+    rate="128 KB a step, and each step copies all of it once more",
     diagnosis="concatenated-history",
     symptom="Evaluation gets slower and slower and then runs out of memory near its end.",
     cause="history = tf.concat([history, batch], 0) copies everything on every step.",
@@ -28,7 +28,7 @@ SCENARIO = Scenario(
 def leaky() -> Step:
     """Concatenate, and take the mean of everything."""
     predict = _model()
-    history = [tf.zeros([0, 256])]
+    history = [tf.zeros([0, 512])]
 
     def step(i: int) -> float:
         history[0] = tf.concat([history[0], predict()], axis=0)
@@ -53,7 +53,7 @@ def corrected() -> Step:
 
 def _model() -> tf.types.experimental.PolymorphicFunction:
     features = tf.random.stateless_normal([64, 4], seed=[0, 1])
-    weights = tf.random.stateless_uniform([4, 256], seed=[0, 2])
+    weights = tf.random.stateless_uniform([4, 512], seed=[0, 2])
     return tf.function(lambda: tf.sigmoid(features @ weights))
 
 

@@ -1,5 +1,7 @@
 """The stopping rule reads the whole training log again on every step."""
 
+import json
+
 import numpy as np
 
 from leakkit.scenarios import Scenario, Step, main, scratch
@@ -26,9 +28,9 @@ def leaky() -> Step:
 
     def step(i: int) -> float:
         with log.open("a", encoding="utf-8") as lines:
-            lines.write(f"step {i:6d} loss {train():.6e}\n")
+            lines.write(_line(i, train()))
         with log.open(encoding="utf-8") as lines:
-            return min(float(line.split()[-1]) for line in lines)
+            return min(json.loads(line)["loss"] for line in lines)
 
     return step
 
@@ -40,14 +42,18 @@ def corrected() -> Step:
     best = [np.inf]
 
     def step(i: int) -> float:
-        line = f"step {i:6d} loss {train():.6e}\n"
+        line = _line(i, train())
         status.seek(0)
         status.write(line)
         status.flush()
-        best[0] = min(best[0], float(line.split()[-1]))
+        best[0] = min(best[0], json.loads(line)["loss"])
         return best[0]
 
     return step
+
+
+def _line(step: int, loss: float) -> str:
+    return json.dumps({"step": f"{step:06d}", "loss": float(f"{loss:.6e}")}).ljust(79) + "\n"
 
 
 def _training():

@@ -10,7 +10,7 @@ SCENARIO = Scenario(
     name="sorting-history",
     family="slowdowns",
     grows=("latency",),
-    rate="a hundred losses a step to sort, on top of all before",
+    rate="200 losses a step to sort, on top of all before",
     diagnosis="sorting-history",
     symptom="The progress bar costs more than the training; slower until restarted.",
     cause="A statistic of everything is computed from scratch on each step.",
@@ -49,7 +49,7 @@ def corrected() -> Step:
 
 def _training():
     world = np.random.default_rng(0)
-    return lambda: world.integers(LEVELS, size=100)
+    return lambda: world.integers(LEVELS, size=200)
 
 
 if __name__ == "__main__":
