@@ -102,6 +102,16 @@ class Check:
                 raise
         self._raising(self.finish())
 
+    def keras_callback(self, **options: Any) -> Any:
+        """A callback that measures ``model.fit``; call ``finish`` or ``raise_for_growth`` after it.
+
+        Args:
+            **options: those of :func:`leakkit.frameworks.keras.callback`.
+        """
+        from leakkit.frameworks.keras import callback
+
+        return callback(self, **options)
+
     def start(self, expected: int | None = None) -> Recorder:
         """The recorder, for a loop that calls ``begin`` and ``end`` itself."""
         if self._recorder is not None:

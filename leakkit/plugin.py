@@ -255,11 +255,9 @@ class LeakCheck:
             **options: of :func:`leakkit.frameworks.keras.callback`: ``every="epoch"``, …
         """
         __tracebackhide__ = True
-        from leakkit.frameworks.keras import callback
-
         self._take()
         self._open = True
-        return callback(self._check, **options)
+        return self._check.keras_callback(**options)
 
     def finish(self) -> None:
         """Judge a loop that the test has driven itself."""

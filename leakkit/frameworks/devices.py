@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from leakkit.settings import SettingsError
+
 if TYPE_CHECKING:
     from leakkit.frameworks import Device, Framework
 
@@ -26,12 +28,12 @@ def find_devices(spec: str, frameworks: Sequence[Framework] | None = None) -> li
         frameworks: adapters to ask; by default those of the frameworks imported by now.
 
     Raises:
-        ValueError: ``spec`` is none of these.
+        SettingsError: ``spec`` is none of these.
         DeviceMissing: no framework sees such a device.
     """
     match = _SPEC.fullmatch(spec.strip())
     if match is None:
-        raise ValueError(f"device {spec!r} is none of cpu, gpu, gpu:1, tpu, all")
+        raise SettingsError(f"device {spec!r} is none of cpu, gpu, gpu:1, tpu, all")
     kind, number = (match[1] or "").lower(), match[2]
     name = f"{kind.upper()}:{int(number or 0)}" if kind else ""
     asked = _asked(name) if frameworks is None else frameworks

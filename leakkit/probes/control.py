@@ -24,11 +24,14 @@ class Control:
         self._b = np.ones(2048, np.float32)
         self._repeats = 16
         aim = min(max(SHARE * step_seconds, SHORTEST), LONGEST)
-        took = min(self.run() for _ in range(5))
+        took = min(self._once() for _ in range(5))
         self._repeats = max(1, round(self._repeats * aim / took))
 
-    def run(self) -> float:
-        """Do the work once; seconds that it took."""
+    def run(self, times: int = 1) -> float:
+        """Do the work; seconds that it took, the median of ``times`` runs."""
+        return sorted(self._once() for _ in range(times))[times // 2]
+
+    def _once(self) -> float:
         add, a, b = np.add, self._a, self._b
         began = time.perf_counter()
         for _ in range(self._repeats):

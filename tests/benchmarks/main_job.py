@@ -24,9 +24,9 @@ STEP = """
 
     def make_step():
         rng = np.random.default_rng(0)
-        x = tf.constant(rng.normal(size=(32, 16)).astype("float32"))
-        y = tf.constant(rng.normal(size=(32, 1)).astype("float32"))
-        model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(16, "relu"),
+        x = tf.constant(rng.normal(size=(1024, 32)).astype("float32"))
+        y = tf.constant(rng.normal(size=(1024, 1)).astype("float32"))
+        model = keras.Sequential([keras.Input((32,)), keras.layers.Dense(64, "relu"),
                                   keras.layers.Dense(1)])
         optimizer = keras.optimizers.SGD(0.01)
         optimizer.build(model.trainable_variables)
