@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from leakkit.heap import FREED, NET
 from leakkit.result import Finding
 from leakkit.series import Kind, Series
 from leakkit.settings import Settings
@@ -29,6 +30,13 @@ _BEST = (
 )
 
 
+HEAPS = ("python_heap", "native_heap")
+REPLACED = "as many blocks are freed as are made: old memory is replaced by new"
+_SEEN_BY_WATCH = ("python_blocks", "native_heap")  # every leaked block shows in one of these
+_RARELY = 20  # a replaced block in so many steps at least
+_HARDLY = 0.1  # of the replaced blocks may be left over
+
+
 class Judgement:
     """Looks at passes as they grow, and keeps the last look of each."""
 
@@ -42,8 +50,33 @@ class Judgement:
         last = last or self.grows  # the run is decided: what remains is to say by how much
         steps_own = _without_parts(series)
         looked = {key: (s, self._judge(s, final=last)) for key, s in steps_own.items()}
+        for heap in HEAPS:
+            if self._replaced(heap, series):
+                found, trend = looked[heap]
+                looked[heap] = (
+                    found,
+                    replace(trend, verdict=Verdict.FLAT, reason=REPLACED, more_steps=0),
+                )
         self._passes[name] = looked
         return max((t.more_steps for s, t in looked.values() if self.decides(s)), default=0)
+
+    def _replaced(self, heap: str, series: Mapping[str, Series]) -> bool:
+        """Whether a heap in the trace pass gets new blocks only for old ones.
+
+        A full ring drops a block a step that was made before the trace. Its size is unknown, so
+        the bytes seem to grow; the number of blocks does not, nor does what the watch pass saw.
+        """
+        if not {heap + NET, heap + FREED} <= series.keys():
+            return False
+        watched = self._passes.get("watch", {})
+        if any(watched[n][1].verdict is Verdict.GROWS for n in _SEEN_BY_WATCH if n in watched):
+            return False
+        net, freed = (series[heap + suffix].values for suffix in (NET, FREED))
+        half = len(net) // 2
+        if half == 0:
+            return False
+        gone, left = freed[-1] - freed[half], net[-1] - net[half]
+        return bool(gone * _RARELY >= half and left <= _HARDLY * gone)
 
     def must_decide(self, name: str) -> None:
         """Let a series decide the run that otherwise only advises."""
@@ -130,6 +163,20 @@ def _filling(finding: Finding, reason: str) -> Finding:
     if finding.name not in _FILLED or finding.trend.verdict is not Verdict.GROWS:
         return finding
     return replace(finding, trend=replace(finding.trend, verdict=Verdict.FLAT, reason=reason))
+
+
+def _level(trend: Trend) -> Trend:
+    """A trend whose rise is memory replaced; how large the old blocks were, nobody knows."""
+    inf = float("inf")
+    return replace(
+        trend,
+        verdict=Verdict.FLAT,
+        reason=REPLACED,
+        slope=0.0,
+        low=-inf,
+        high=inf,
+        more_steps=0,
+    )
 
 
 def _without_parts(series: Mapping[str, Series]) -> dict[str, Series]:

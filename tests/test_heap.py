@@ -120,3 +120,16 @@ def test_tracemalloc_in_use_is_a_clear_error(tmp_path):
             engine("tracemalloc", tmp_path).start()
     finally:
         tracemalloc.stop()
+
+
+def test_memory_from_before_the_trace_is_counted_when_it_is_replaced(tmp_path):
+    """The size of such a block is unknown, but that one went is not."""
+    ring = [bytes(1000) for _ in range(100)]
+
+    def step(index):
+        ring[index % 100] = bytes(1000)
+
+    heap = trace("memray", tmp_path, step, steps=40)
+    assert set(np.diff(level(heap))[5:]) == {sys.getsizeof(bytes(1000))}
+    assert set(np.diff(level(heap, "python_heap_freed"))[5:]) == {1}
+    assert set(np.diff(level(heap, "python_heap_blocks"))[5:]) == {0}

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections import deque
 
 import pytest
 
@@ -295,3 +296,26 @@ def test_a_disk_that_fills_up_costs_the_trace_and_nothing_else(tmp_path):
     assert verdict == "undecided"
     assert "is the disk full?" in note
     assert len(Recording.load(tmp_path / "full").watch["latency"]) == 30
+
+
+def ring(size=2000):
+    kept = deque((bytes(1000) for _ in range(size)), maxlen=size)
+    return lambda: kept.append(bytes(1000))
+
+
+def test_a_full_ring_that_replaces_old_memory_is_flat(tmp_path):
+    """Its old items were made before the trace, so their release has no known size."""
+    result = check(tmp_path, heap="memray", steps=60, max_steps=120).run(ring())
+    assert result.verdict is Verdict.FLAT
+    assert "replaced" in result.findings["python_heap"].trend.reason
+
+
+def test_a_leak_beside_a_full_ring_still_grows(tmp_path):
+    kept, turn = [], ring()
+
+    def step():
+        turn()
+        kept.append(bytes(64))
+
+    result = check(tmp_path, heap="memray", steps=60, max_steps=120).run(step)
+    assert result.findings["python_heap"].trend.verdict is Verdict.GROWS

@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 
 from leakkit.series import Series
 
+# What follows a heap's name: blocks made less blocks freed, and blocks freed that were made
+# before the trace, whose size nobody knows.
+NET, FREED = "_blocks", "_freed"
+
 
 class HeapError(RuntimeError):
     """The heap cannot be traced; the text says why and what to do."""
@@ -76,7 +80,10 @@ class Engine(ABC):
 
     @abstractmethod
     def series(self) -> Sequence[Series]:
-        """Live bytes per step of all stretches so far: ``python_heap``, perhaps ``native_heap``."""
+        """Live bytes per step of all stretches so far: ``python_heap``, perhaps ``native_heap``.
+
+        Where the engine knows, also the blocks of each, with NET and FREED after its name.
+        """
 
     @abstractmethod
     def sites(self) -> list[Site]:

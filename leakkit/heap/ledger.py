@@ -71,6 +71,27 @@ def crossing(events: Events, alive: Blocks) -> Blocks:
     return np.concatenate([points, _ranges(events.where(events.ranged), alive[pages])])
 
 
+def unmatched(events: Events, alive: Blocks) -> NDArray[np.bool_]:
+    """Which records release memory that was allocated before the stream began.
+
+    Args:
+        events: one piece of the stream.
+        alive: shape ``(k,)`` of BLOCK: those that were alive before it.
+
+    Returns:
+        Shape ``(n,)``. Ranges are never among them: a part of one may be released.
+    """
+    before = len(alive)
+    address = np.concatenate([alive["address"], events.address])
+    free = np.concatenate([np.zeros(before, bool), events.free])
+    order = np.argsort(address, kind="stable")
+    known = np.zeros(len(order), bool)
+    known[1:] = (np.diff(address[order]) == 0) & ~free[order][:-1]
+    found = np.empty(len(order), bool)
+    found[order] = free[order] & ~known
+    return np.asarray(found[before:] & ~events.ranged)
+
+
 def _points(events: Events, alive: Blocks) -> Blocks:
     """Blocks of malloc and its kin: an address is released as a whole."""
     before = len(alive)

@@ -15,8 +15,8 @@ import memray
 import numpy as np
 from numpy.typing import NDArray
 
-from leakkit.heap import Engine, Frame, HeapError, Site
-from leakkit.heap.ledger import BLOCK, FOREVER, Blocks, Events, Ledger, crossing
+from leakkit.heap import FREED, NET, Engine, Frame, HeapError, Site
+from leakkit.heap.ledger import BLOCK, FOREVER, Blocks, Events, Ledger, crossing, unmatched
 from leakkit.series import Kind, Quantity, Series
 
 # The size of a fence: an allocation that nothing else makes, freed at once and never touched.
@@ -121,6 +121,8 @@ class Trace:
         self._paths: list[Path] = []
         self._ended: list[Blocks] = [np.empty(0, BLOCK)]  # blocks that died in some step
         self._alive = np.empty(0, BLOCK)
+        # Releases of blocks from before the trace: their step, and whether they are Python's.
+        self._gone: list[NDArray[np.int64]] = [np.empty((2, 0), np.int64)]
         self.steps = 0
         for path in paths:
             self.append(path)
@@ -136,6 +138,8 @@ class Trace:
         self._paths.append(path)
         for start, records in _pieces(path):
             events, fences = _events(records, fences, start, stretch, self.steps)
+            gone = events.where(unmatched(events, self._alive))
+            self._gone.append(np.stack([gone.step, gone.site % 2]))
             found = crossing(events, self._alive)
             dead = found["died"] != FOREVER
             self._ended.append(found[dead])
@@ -143,13 +147,21 @@ class Trace:
         self.steps += max(fences - 1, 0)
 
     def series(self) -> list[Series]:
-        """``python_heap`` and ``native_heap``, exact, over all stretches."""
+        """For each heap its live bytes, exact, and its blocks, made and freed."""
         ledger = self._ledger()
-        python = ledger.sites % 2 == 1
-        return [
-            Series(Quantity("python_heap", "B", Kind.EXACT), ledger.total(python)),
-            Series(Quantity("native_heap", "B", Kind.EXACT), ledger.total(~python)),
-        ]
+        gone = np.concatenate(self._gone, axis=1)
+        found = []
+        for parity, heap in ((1, "python_heap"), (0, "native_heap")):
+            own = ledger.sites % 2 == parity
+            steps = gone[0, (gone[1] == parity) & (gone[0] < self.steps)]
+            freed = np.cumsum(np.bincount(steps, minlength=self.steps)).astype(float)
+            net = ledger.counts[own].sum(axis=0) - freed
+            found += [
+                Series(Quantity(heap, "B", Kind.EXACT), ledger.total(own)),
+                Series(Quantity(heap + NET, "blocks", Kind.COUNTER, advisory=True), net),
+                Series(Quantity(heap + FREED, "blocks", Kind.COUNTER, advisory=True), freed),
+            ]
+        return found
 
     def sites(self, *, most: int = 200, native: bool = False) -> list[Site]:
         """The sites that rose most between the first and the last boundary."""
@@ -225,7 +237,7 @@ def _events(
         free=np.isin(records["allocator"], _FREES),
         ranged=np.isin(records["allocator"], _RANGES),
     )
-    return events.where((passed > 0) & ~fence), int(passed[-1])
+    return events.where(passed > 0), int(passed[-1])
 
 
 def _pick(path: Path, indices: Sequence[int]) -> Iterable[tuple[int, Any]]:
