@@ -12,6 +12,15 @@ from leakkit.heap import HeapError, engine
 ENGINES = ["memray", "tracemalloc"]
 
 
+@pytest.fixture(autouse=True)
+def frozen():
+    """What other tests have imported would make every collection slow."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def trace(name, folder, step, steps=60, stretches=1):
     """An engine that has seen ``steps`` steps in each stretch."""
     heap = engine(name, folder)
