@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 STEP = """
     import os
@@ -62,7 +65,7 @@ def python(code: str, *arguments: str) -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
-def leakkit_run(target: str, *options: str) -> dict[str, object]:
+def leakkit_run(target: str, *options: str) -> dict[str, Any]:
     """The JSON of one ``leakkit run`` in a fresh process."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
@@ -103,12 +106,14 @@ def mission(runs: int) -> str:
     lines = []
     for name, series in MISSION.items():
         path = Path(__file__).parents[2] / "scenarios" / f"{name.replace('-', '_')}.py"
-        caught = [leakkit_run(f"{path}:leaky", "--factory") for _ in range(runs)]
-        passed = [leakkit_run(f"{path}:corrected", "--factory") for _ in range(runs)]
-        hits = sum(r["series"][series]["verdict"] == "grows" for r in caught)  # type: ignore[index]
-        flat = sum(r["verdict"] == "flat" for r in passed)
+        targets = [f"{path}:leaky"] * runs + [f"{path}:corrected"] * runs
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = list(pool.map(lambda target: leakkit_run(target, "--factory"), targets))
+        hits = sum(r["series"][series]["verdict"] == "grows" for r in found[:runs])
+        flat = sum(r["verdict"] == "flat" for r in found[runs:])
         lines.append(f"{name}: leaky caught on {series} {hits} of {runs}, corrected flat {flat}")
-    return "\n    ".join(lines)
+        print(f"    {lines[-1]}", flush=True)
+    return f"{len(lines)} scenarios"
 
 
 def exact(runs: int) -> str:
