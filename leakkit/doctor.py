@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from leakkit.frameworks import Device, Framework, active, find_devices
+from leakkit.frameworks import Device, Framework, find_devices, imported
 from leakkit.probes import Probe
 from leakkit.result import Finding, Result
 
@@ -113,7 +113,7 @@ def examine(name: str, *, plant: bool, device: str | None = None, write: Write =
         DeviceMissing: ``device`` names one that the framework does not see.
     """
     importlib.import_module(name)
-    framework = next(f for f in active() if f.module == name)
+    framework = next(f for f in imported() if f.module == name)
     devices = find_devices(device or "all", [framework])
     for spot in devices:  # starts the devices, so that their counts are there
         framework.allocate(spot, 1)

@@ -393,7 +393,7 @@ class Recorder:
         last: bool = False,
     ) -> int:
         """Steps by which a pass goes on after a look; with ``last`` it cannot."""
-        room = self.settings.max_steps - filled
+        room = self._share(2, self.settings.max_steps) - filled
         last = last or room <= 0 or phase.done < phase.steps or self._ended
         more = self.judge.look(name, series, last=last)
         return 0 if last else min(more, room)
