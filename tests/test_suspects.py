@@ -127,6 +127,7 @@ def test_a_visible_bound_and_the_length_are_facts() -> None:
 
 def test_a_value_that_is_replaced_by_a_bigger_one() -> None:
     trainer = Trainer()
+    vars(trainer)  # a census sees attributes only where the instance has its dict by then
 
     def step(i: int) -> None:
         trainer.total = np.concatenate([trainer.total, np.ones(100)])
