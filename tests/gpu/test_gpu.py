@@ -83,7 +83,7 @@ def test_the_peak_is_that_of_one_step(tmp_path):
         f"""
         from pathlib import Path
         make()
-        adapter, = frameworks.active()
+        adapter, = frameworks.imported()
         adapter.record()
         probes = frameworks.probes([adapter])
         big = make(10 * 2**20); del big
@@ -121,7 +121,7 @@ def test_a_step_is_placed_on_the_device_that_was_asked_for(framework):
     said = run(
         framework,
         """
-        adapter, = frameworks.active()
+        adapter, = frameworks.imported()
         cpu, = frameworks.find_devices("cpu")
         gpu, = frameworks.find_devices("gpu")
         make()
