@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 from leakkit.frameworks import Framework, active
@@ -248,6 +248,7 @@ class Recorder:
         self.hunt: Hunt | None = None
         self.setup: Setup | None = None
         self.step_index = 0
+        self._ended = False  # the loop has no more steps
         self._expected = expected
         self._progress = progress
         self._began = time.monotonic()
@@ -293,8 +294,6 @@ class Recorder:
         except StopIteration:
             self.close()
 
-    _ended = False  # the loop has no more steps
-
     def _until(self, share: float) -> float:
         return self._began + share * self.settings.max_seconds
 
@@ -313,7 +312,7 @@ class Recorder:
         if setup.engine is not None and not self._ended:
             yield from self._trace(setup, setup.engine)
         self.notes += setup.own.values()
-        self._thaw()
+        gc.unfreeze()  # referrers of a frozen object cannot be found
         if self.judge.grows and not self._ended:
             yield from self._hunt(setup)
 
@@ -332,11 +331,6 @@ class Recorder:
         gc.freeze()
         self._undo.callback(gc.unfreeze)
         return setup
-
-    def _thaw(self) -> None:
-        """Referrers of a frozen object cannot be found."""
-        with suppress(AttributeError):
-            gc.unfreeze()
 
     def _watch(self, setup: Setup) -> Iterator[Phase]:
         quantities = [*CLOCK_QUANTITIES, CONTROL_QUANTITY, GARBAGE_QUANTITY]

@@ -25,7 +25,7 @@ from leakkit.reports.series_table import (
 from leakkit.reports.source import source_line
 from leakkit.result import Finding, Result
 from leakkit.suspects import Suspect
-from leakkit.trend import Verdict
+from leakkit.trend import Verdict, default_limit
 from leakkit.units import byte_unit, bytes_text, counted, duration_text, growth_text, plain
 
 _COLORS = {Verdict.GROWS: "31", Verdict.FLAT: "32", Verdict.UNDECIDED: "33"}
@@ -255,7 +255,8 @@ def _open_questions(result: Result) -> Iterator[tuple[str, str]]:
 
 def _limits_broken(result: Result) -> Iterator[tuple[str, str]]:
     for finding in result.findings.values():
-        if finding.trend.verdict is Verdict.GROWS and finding.decides and finding.limit > 0:
+        asked = finding.limit != default_limit(finding.series.quantity.kind)
+        if finding.trend.verdict is Verdict.GROWS and finding.decides and asked:
             limit = growth_text(finding.limit, growth_unit(finding)).lstrip("+")
             yield "Limit", f"{label(finding.name)} may grow by at most {limit} a step"
 
