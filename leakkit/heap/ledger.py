@@ -53,64 +53,49 @@ class Events:
         return Events(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
-def crossing(events: Events, alive: Blocks) -> Blocks:
-    """The blocks that outlive the step that made them.
+def crossing(events: Events, alive: Blocks) -> tuple[Blocks, Events]:
+    """The blocks that outlive the step that made them, and releases of unknown memory.
 
     Args:
         events: one piece of the stream, in the order in which it happened.
         alive: shape ``(k,)`` of BLOCK: those that were alive before.
 
     Returns:
-        Shape ``(m,)`` of BLOCK, those of ``alive`` among them. Releases of memory that was
-        allocated before the stream began are dropped: the stream does not know their size.
+        Shape ``(m,)`` of BLOCK, those of ``alive`` among them; and the releases of memory that
+        was allocated before the stream began, whose size it does not know. Ranges are never among
+        those: a part of one may be released.
     """
     pages = alive["ranged"]
     if not pages.any() and not events.ranged.any():
         return _points(events, alive)
-    points = _points(events.where(~events.ranged), alive[~pages])
-    return np.concatenate([points, _ranges(events.where(events.ranged), alive[pages])])
+    points, unknown = _points(events.where(~events.ranged), alive[~pages])
+    ranges = _ranges(events.where(events.ranged), alive[pages])
+    return np.concatenate([points, ranges]), unknown
 
 
-def unmatched(events: Events, alive: Blocks) -> NDArray[np.bool_]:
-    """Which records release memory that was allocated before the stream began.
-
-    Args:
-        events: one piece of the stream.
-        alive: shape ``(k,)`` of BLOCK: those that were alive before it.
-
-    Returns:
-        Shape ``(n,)``. Ranges are never among them: a part of one may be released.
-    """
-    before = len(alive)
-    address = np.concatenate([alive["address"], events.address])
-    free = np.concatenate([np.zeros(before, bool), events.free])
-    order = np.argsort(address, kind="stable")
-    known = np.zeros(len(order), bool)
-    known[1:] = (np.diff(address[order]) == 0) & ~free[order][:-1]
-    found = np.empty(len(order), bool)
-    found[order] = free[order] & ~known
-    return np.asarray(found[before:] & ~events.ranged)
-
-
-def _points(events: Events, alive: Blocks) -> Blocks:
+def _points(events: Events, alive: Blocks) -> tuple[Blocks, Events]:
     """Blocks of malloc and its kin: an address is released as a whole."""
     before = len(alive)
     address = np.concatenate([alive["address"], events.address])
     step = np.concatenate([alive["born"], events.step])
     free = np.concatenate([np.zeros(before, bool), events.free])
     order = np.argsort(address, kind="stable")
+    freed = free[order]
     # The next record at the same address ends a block. When that is another allocation, the
     # release went unseen.
-    ends = np.zeros(len(order), bool)
-    ends[:-1] = np.diff(address[order]) == 0
-    starts = np.flatnonzero(~free[order])
+    same = np.diff(address[order]) == 0
+    ends = np.append(same, False)
+    starts = np.flatnonzero(~freed)
     block = order[starts]
     born = step[block]
     died = np.full(len(starts), FOREVER)
     ended = ends[starts]
     died[ended] = step[order[starts[ended] + 1]]
     outlives = born != died
-    return _gather(events, alive, block[outlives], died[outlives])
+    unknown = np.zeros(len(order), bool)
+    unknown[order] = freed & ~np.insert(same & ~freed[:-1], 0, False)
+    found = _gather(events, alive, block[outlives], died[outlives])
+    return found, events.where(unknown[before:])
 
 
 def _gather(events: Events, alive: Blocks, index: Ints, died: Ints) -> Blocks:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakkit.heap import FREED, NET, Engine, Frame, HeapError, Site
-from leakkit.heap.ledger import BLOCK, FOREVER, Blocks, Events, Ledger, crossing, unmatched
+from leakkit.heap.ledger import BLOCK, FOREVER, Blocks, Events, Ledger, crossing
 from leakkit.series import Kind, Quantity, Series
 
 # The size of a fence: an allocation that nothing else makes, freed at once and never touched.
@@ -138,9 +138,8 @@ class Trace:
         self._paths.append(path)
         for start, records in _pieces(path):
             events, fences = _events(records, fences, start, stretch, self.steps)
-            gone = events.where(unmatched(events, self._alive))
+            found, gone = crossing(events, self._alive)
             self._gone.append(np.stack([gone.step, gone.site % 2]))
-            found = crossing(events, self._alive)
             dead = found["died"] != FOREVER
             self._ended.append(found[dead])
             self._alive = found[~dead]
