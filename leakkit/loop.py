@@ -122,7 +122,7 @@ class WatchPass(Phase):
 
     def before(self) -> None:
         if self.done % self._setup.every == 0:
-            self._control = self._setup.control.run(self._setup.every)
+            self._control = self._setup.control.run(min(3, self._setup.every))
         self._clock.start()
 
     def after(self, result: Any) -> None:
