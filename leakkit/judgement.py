@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from leakkit.heap import FREED, NET
+from leakkit.heap import ALLOCATIONS, FREED, NET
 from leakkit.result import Finding
 from leakkit.series import Kind, Series
 from leakkit.settings import Settings
@@ -17,7 +17,7 @@ ORDER = (
     "python_heap", "native_heap", "device_memory", "live_tensors", "live_tensor_bytes",
     "live_objects", "traces", "threads", "fds", "children", "files", "file_bytes", "latency",
 )  # fmt: skip
-_LAST = ("garbage", "python_blocks", "rss", "children_memory", "cpu_time")
+_LAST = ("allocations", "garbage", "python_blocks", "rss", "children_memory", "cpu_time")
 # Best evidence first: where one series was measured in both passes, growth found in the trace
 # pass is exact; growth found only in the watch pass is of a kind that the engine cannot see.
 _BEST = (
@@ -109,6 +109,7 @@ class Judgement:
                 seen = best.get(name)
                 if seen is None or _key(found, rank) < _key(seen, rank):
                     best[name] = found
+        best = _more_work(best)
         return {name: best[name] for name in sorted(best, key=_position)}
 
     def _limit(self, series: Series) -> float:
@@ -117,6 +118,28 @@ class Judgement:
     def _judge(self, series: Series, *, final: bool) -> Trend:
         limit = self._settings.limits.get(series.name)
         return judge(series, limit=limit, cadence=self._settings.cadence, final=final)
+
+
+MORE_WORK = "may be slowing down, and a step allocates more each time"
+
+
+def _more_work(findings: Mapping[str, Finding]) -> dict[str, Finding]:
+    """A latency that the clock cannot decide is decided by what the step allocates.
+
+    A step that does more each time allocates more each time, and that count knows no noise.
+    """
+    latency, allocations = (findings.get(name) for name in ("latency", ALLOCATIONS))
+    if latency is None or allocations is None or not _leans(latency.trend):
+        return dict(findings)
+    if allocations.trend.verdict is not Verdict.GROWS:
+        return dict(findings)
+    trend = replace(latency.trend, verdict=Verdict.GROWS, reason=MORE_WORK, more_steps=0)
+    return {**findings, "latency": replace(latency, trend=trend)}
+
+
+def _leans(trend: Trend) -> bool:
+    """Whether an undecided trend is more likely to rise than by chance alone."""
+    return trend.verdict is Verdict.UNDECIDED and trend.low > 0
 
 
 def verdict(findings: Mapping[str, Finding]) -> Verdict:
@@ -163,20 +186,6 @@ def _filling(finding: Finding, reason: str) -> Finding:
     if finding.name not in _FILLED or finding.trend.verdict is not Verdict.GROWS:
         return finding
     return replace(finding, trend=replace(finding.trend, verdict=Verdict.FLAT, reason=reason))
-
-
-def _level(trend: Trend) -> Trend:
-    """A trend whose rise is memory replaced; how large the old blocks were, nobody knows."""
-    inf = float("inf")
-    return replace(
-        trend,
-        verdict=Verdict.FLAT,
-        reason=REPLACED,
-        slope=0.0,
-        low=-inf,
-        high=inf,
-        more_steps=0,
-    )
 
 
 def _without_parts(series: Mapping[str, Series]) -> dict[str, Series]:

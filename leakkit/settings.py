@@ -25,6 +25,7 @@ SERIES_UNITS: Mapping[str, str] = {
     "garbage": "objects",
     "live_objects": "objects",
     "traces": "traces",
+    "allocations": "allocations",
     "live_tensors": "tensors",
     "live_tensor_bytes": "B",
     "children": "processes",

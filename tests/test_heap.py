@@ -142,3 +142,12 @@ def test_memory_from_before_the_trace_is_counted_when_it_is_replaced(tmp_path):
     assert set(np.diff(level(heap))[5:]) == {sys.getsizeof(bytes(1000))}
     assert set(np.diff(level(heap, "python_heap_freed"))[5:]) == {1}
     assert set(np.diff(level(heap, "python_heap_blocks"))[5:]) == {0}
+
+
+def test_allocations_are_counted_whether_or_not_they_outlive_the_step(tmp_path):
+    def step(index):
+        return [bytes(1000) for _ in range(100 + 2 * index)]
+
+    values = level(trace("memray", tmp_path, step, stretches=2), "allocations")
+    assert len(values) == 120
+    assert np.mean(abs(np.diff(values)[5:55] - 2) < 1.5) > 0.9

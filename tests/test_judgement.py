@@ -75,6 +75,32 @@ def test_an_undecided_latency_leaves_the_verdict_to_what_was_counted():
     assert verdict(found) is Verdict.FLAT
 
 
+@pytest.mark.parametrize(
+    ("allocations", "expected"),
+    [(1000 + 3 * STEPS, Verdict.GROWS), (1000 + LEVEL, Verdict.UNDECIDED)],
+    ids=["more each step", "the same each step"],
+)
+def test_allocations_decide_a_latency_that_the_clock_cannot(allocations, expected):
+    noise = np.exp(np.random.default_rng(0).normal(0, 0.8, 480))
+    slower = Series(
+        Quantity("latency", "s", Kind.LATENCY), np.exp(2e-3 * STEPS) * noise, np.ones(480)
+    )
+    counted = series("allocations", allocations, Kind.COUNTER, advisory=True, grain=5)
+    found = judged(watch={"latency": slower}, trace=counted).findings()["latency"].trend
+    assert found.low > 0
+    assert found.verdict is expected
+
+
+def test_more_allocations_alone_are_no_slowdown():
+    noise = np.exp(np.random.default_rng(1).normal(0, 0.1, 480))
+    steady = Series(Quantity("latency", "s", Kind.LATENCY), noise, np.ones(480))
+    counted = series("allocations", 1000 + 3 * STEPS, Kind.COUNTER, advisory=True, grain=5)
+    findings = judged(watch={"latency": steady}, trace=counted).findings()
+    assert findings["allocations"].trend.verdict is Verdict.GROWS
+    assert findings["latency"].trend.verdict is Verdict.FLAT
+    assert verdict(findings) is not Verdict.GROWS
+
+
 def test_nothing_measured_is_undecided():
     assert verdict({}) is Verdict.UNDECIDED
 

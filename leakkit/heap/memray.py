@@ -15,7 +15,7 @@ import memray
 import numpy as np
 from numpy.typing import NDArray
 
-from leakkit.heap import FREED, NET, Engine, Frame, HeapError, Site
+from leakkit.heap import ALLOCATIONS, FREED, NET, Engine, Frame, HeapError, Site
 from leakkit.heap.ledger import BLOCK, FOREVER, Blocks, Events, Ledger, crossing
 from leakkit.series import Kind, Quantity, Series
 
@@ -25,6 +25,7 @@ FENCE_BYTES = 7_340_033
 _RECORD = np.dtype([("address", "i8"), ("size", "i8"), ("allocator", "i4"), ("stack", "i8")])
 _BYTES_READ_A_SECOND = 4e6  # 4.3 bytes a record, 1.5 million records a second, some to spare
 _PIECE = 1_000_000  # records read at once: some 50 MB
+_LEAST_RISE = 0.005  # of the allocations of a step; the trend asks for eight times that
 _SITES_A_FILE = 2**40  # site numbers of one file; more than it can have stacks
 _FIELDS = attrgetter("address", "size", "allocator", "stack_id")
 # The numbers differ between versions of memray, the names do not.
@@ -123,6 +124,7 @@ class Trace:
         self._alive = np.empty(0, BLOCK)
         # Releases of blocks from before the trace: their step, and whether they are Python's.
         self._gone: list[NDArray[np.int64]] = [np.empty((2, 0), np.int64)]
+        self._made = np.empty(0, np.int64)  # allocations of each step, the short-lived ones too
         self.steps = 0
         for path in paths:
             self.append(path)
@@ -135,21 +137,25 @@ class Trace:
     def append(self, path: Path) -> None:
         """Read one more file, piece by piece: a stretch of retracing makes ten million records."""
         stretch, fences = len(self._paths), 0
+        made = np.empty(0, np.int64)
         self._paths.append(path)
         for start, records in _pieces(path):
             events, fences = _events(records, fences, start, stretch, self.steps)
+            made = _add(made, np.bincount(events.step[~events.free] - self.steps))
             found, gone = crossing(events, self._alive)
             self._gone.append(np.stack([gone.step, gone.site % 2]))
             dead = found["died"] != FOREVER
             self._ended.append(found[dead])
             self._alive = found[~dead]
-        self.steps += max(fences - 1, 0)
+        steps = max(fences - 1, 0)
+        self._made = np.append(self._made, made[:steps])
+        self.steps += steps
 
     def series(self) -> list[Series]:
-        """For each heap its live bytes, exact, and its blocks, made and freed."""
+        """For each heap its live bytes, exact, its blocks, made and freed; and allocations."""
         ledger = self._ledger()
         gone = np.concatenate(self._gone, axis=1)
-        found = []
+        found = [_allocations(self._made)]
         for parity, heap in ((1, "python_heap"), (0, "native_heap")):
             own = ledger.sites % 2 == parity
             steps = gone[0, (gone[1] == parity) & (gone[0] < self.steps)]
@@ -193,6 +199,20 @@ class Trace:
                 frames = tuple(Frame(*frame) for frame in record.stack_trace())
                 stacks[wanted[index]] = frames, _native_frames(record) if native else ()
         return stacks
+
+
+def _allocations(made: NDArray[np.int64]) -> Series:
+    grain = _LEAST_RISE * float(np.median(made)) if len(made) else 0.0
+    quantity = Quantity(ALLOCATIONS, "allocations", Kind.COUNTER, advisory=True, grain=grain)
+    return Series(quantity, made.astype(float))
+
+
+def _add(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum of two counts, of which the shorter lacks zeros at its end."""
+    total = np.zeros(max(len(one), len(other)), np.int64)
+    total[: len(one)] += one
+    total[: len(other)] += other
+    return total
 
 
 def _sum(one: Site, other: Site) -> Site:

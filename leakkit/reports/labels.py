@@ -14,6 +14,7 @@ _LABELS = {
     "garbage": "cyclic garbage",
     "live_objects": "objects alive",
     "traces": "traces",
+    "allocations": "allocations in a step",
     "live_tensors": "tensors alive",
     "live_tensor_bytes": "tensor bytes",
     "children": "child processes",
