@@ -134,7 +134,12 @@ def _add_settings(group: Any) -> None:
     group.add_argument("--device", metavar="NAME", help="the device it must run on, e.g. gpu")
     group.add_argument("--cadence", metavar="N", help="what happens every N steps is no growth")
     group.add_argument("--heap", metavar="ENGINE", help=f"one of {', '.join(HEAPS)} (auto)")
-    group.add_argument("--native", action="store_const", const=True, help="native frames too")
+    group.add_argument(
+        "--native",
+        action="store_const",
+        const=True,
+        help="name the native functions that allocate, too (slower)",
+    )
     group.add_argument(
         "--folder",
         metavar="PATH",

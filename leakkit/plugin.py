@@ -74,7 +74,7 @@ OPTIONS = (
     Option("device", "the device that the steps must run on, e.g. gpu", "NAME"),
     Option("cadence", "what happens every N steps is not growth within them", "N"),
     Option("heap", "heap engine: auto, memray, tracemalloc or off", "ENGINE"),
-    Option("native", "keep native frames of allocations"),
+    Option("native", "name the native functions that allocate, too (slower)"),
     Option("folder", "a folder to watch for files left behind", "PATH", many=True),
     Option("dir", "where recordings go; a folder for each test", "DIR"),
     Option("strict", "an undecided run fails instead of warning"),

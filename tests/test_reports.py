@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import leakkit.check
 from leakkit.diagnosis import Diagnosis
 from leakkit.reports import json as json_report
 from leakkit.reports.forecast import forecasts
@@ -19,6 +20,7 @@ from leakkit.reports.markdown import to_markdown
 from leakkit.reports.progress import Progress
 from leakkit.reports.source import source_line
 from leakkit.reports.sparkline import ASCII, UNICODE, sparkline
+from leakkit.reports.stacks import native_name
 from leakkit.reports.terminal import headline, render, summary
 from leakkit.result import Finding, Result
 from leakkit.series import Kind, Quantity, Series
@@ -283,6 +285,40 @@ def test_a_site_shows_its_line_of_code(tmp_path):
     assert "Made at       train.py:3  history.append(loss)" in text
     assert source_line(sites[1]) == "a" * 58 + " …"
     assert source_line(sites[2]) == ""
+
+
+@pytest.mark.parametrize(
+    ("frame", "name"),
+    [
+        ("tensorflow::(anonymous namespace)::EagerLocalExecute(tensorflow::EagerOperation*, int*)",
+         "tensorflow::EagerLocalExecute"),
+        ("tensorflow::MklMatMulOp<Eigen::ThreadPoolDevice, float, false>::Compute(int*)",
+         "MklMatMulOp::Compute"),
+        ("void foo::Bar<std::pair<int, long> >::run(int) const", "Bar::run"),
+        ("TFE_Execute", "TFE_Execute"),
+    ],
+)  # fmt: skip
+def test_native_frames_are_named_by_class_and_function(frame, name):
+    assert native_name(frame) == name
+
+
+def test_stacks_show_where_they_were_asked_for():
+    facts = {
+        "native": ["operator new(unsigned long)", "a::Allocator::Raw(int)", "b::Op::Compute()"],
+        "stack": [
+            ("matmul", "lib/math_ops.py", 7),
+            ("step", "train.py", 3),
+            ("run", leakkit.check.__file__, 78),
+        ],
+    }
+    leak = result(
+        finding("native_heap", verdict=GROWS, slope=1.0),
+        suspects=[Suspect("site", "train.py:3", "", 1, "B", facts=facts)],
+    )
+    short, full = render(leak), render(leak, verbose=True)
+    assert "natively    Allocator::Raw ← Op::Compute" in short
+    assert "called by" not in short
+    assert "called by   matmul (lib/math_ops.py:7) ← step (train.py:3)\n" in full
 
 
 def test_labels_are_words():

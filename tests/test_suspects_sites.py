@@ -1,5 +1,7 @@
 """Allocation sites: which lines grow, and how they are merged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,14 @@ def test_stacks_are_merged_by_the_users_innermost_line() -> None:
 def test_the_full_stack_is_that_of_the_heaviest() -> None:
     found = rank_sites([site((LIBRARY, USER), 10.0), site((OTHER, USER), 50.0)])
     assert found[0].facts["stack"][0] == ("stack", OTHER.file, 99)
+
+
+def test_native_frames_are_those_of_the_site_that_grows_fastest() -> None:
+    slow, fast = (
+        replace(site((USER,), rate, "native"), native=(name,))
+        for rate, name in ((10, "Attributes::Build"), (4096, "CPUAllocator::AllocateRaw"))
+    )
+    assert rank_sites([slow, fast])[0].facts["native"] == ["CPUAllocator::AllocateRaw"]
 
 
 def test_allocations_without_python_frames_are_said_to_be_in_threads() -> None:

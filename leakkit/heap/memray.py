@@ -26,7 +26,8 @@ _RECORD = np.dtype([("address", "i8"), ("size", "i8"), ("allocator", "i4"), ("st
 _BYTES_READ_A_SECOND = 4e6  # 4.3 bytes a record, 1.5 million records a second, some to spare
 _PIECE = 1_000_000  # records read at once: some 50 MB
 _LEAST_RISE = 0.005  # of the allocations of a step; the trend asks for eight times that
-_SITES_A_FILE = 2**40  # site numbers of one file; more than it can have stacks
+_STACKS = 2**28  # more than a file can have Python stacks, or native ones
+_SITES_A_FILE = 2 * _STACKS**2  # site numbers of one file
 _FIELDS = attrgetter("address", "size", "allocator", "stack_id")
 # The numbers differ between versions of memray, the names do not.
 _FREES = [a.value for a in memray.AllocatorType if a.name in ("FREE", "PYMALLOC_FREE", "MUNMAP")]
@@ -74,7 +75,7 @@ class MemrayEngine(Engine):
         self._folder = folder
         self._native = native
         self._tracker: Any = None
-        self._trace = Trace()
+        self._trace = Trace(native=native)
         self._allocate, self._release = _raw_allocator()
 
     def start(self) -> None:
@@ -108,7 +109,7 @@ class MemrayEngine(Engine):
         return self._trace.series()
 
     def sites(self) -> list[Site]:
-        return self._trace.sites(native=self._native)
+        return self._trace.sites()
 
 
 class Trace:
@@ -116,9 +117,14 @@ class Trace:
 
     Each stretch continues the last: blocks that were alive when a file ended are carried into
     the next, so that a release there finds its allocation.
+
+    Args:
+        paths: files to begin with.
+        native: tell sites apart by their native stacks too, which the files must have.
     """
 
-    def __init__(self, paths: Iterable[Path] = ()) -> None:
+    def __init__(self, paths: Iterable[Path] = (), *, native: bool = False) -> None:
+        self._native = native
         self._paths: list[Path] = []
         self._ended: list[Blocks] = [np.empty(0, BLOCK)]  # blocks that died in some step
         self._alive = np.empty(0, BLOCK)
@@ -139,7 +145,7 @@ class Trace:
         stretch, fences = len(self._paths), 0
         made = np.empty(0, np.int64)
         self._paths.append(path)
-        for start, records in _pieces(path):
+        for start, records in _pieces(path, native=self._native):
             events, fences = _events(records, fences, start, stretch, self.steps)
             made = _add(made, np.bincount(events.step[~events.free] - self.steps))
             found, gone = crossing(events, self._alive)
@@ -168,14 +174,14 @@ class Trace:
             ]
         return found
 
-    def sites(self, *, most: int = 200, native: bool = False) -> list[Site]:
+    def sites(self, *, most: int = 200) -> list[Site]:
         """The sites that rose most between the first and the last boundary."""
         ledger = self._ledger()
         if not ledger.bytes.size:
             return []
         rise = ledger.bytes[:, -1] - ledger.bytes[:, 0]
         chosen = [i for i in np.argsort(-rise, kind="stable")[:most] if rise[i] > 0]
-        stacks = self._stacks(ledger, chosen, native=native)
+        stacks = self._stacks(ledger, chosen)
         merged: dict[tuple[object, ...], Site] = {}  # a stack has one number in each file
         for i in chosen:
             allocator = "python" if ledger.sites[i] % 2 else "native"
@@ -188,7 +194,7 @@ class Trace:
         return Ledger.of(np.concatenate([*self._ended, self._alive]), self.steps)
 
     def _stacks(
-        self, ledger: Ledger, chosen: Sequence[int], *, native: bool
+        self, ledger: Ledger, chosen: Sequence[int]
     ) -> dict[int, tuple[tuple[Frame, ...], tuple[str, ...]]]:
         """Python (and native) frames of the given sites, read from the files' own records."""
         stacks = {}
@@ -197,7 +203,7 @@ class Trace:
             wanted = {int(ledger.records[i]): i for i in own}
             for index, record in _pick(path, sorted(wanted)):
                 frames = tuple(Frame(*frame) for frame in record.stack_trace())
-                stacks[wanted[index]] = frames, _native_frames(record) if native else ()
+                stacks[wanted[index]] = frames, _native_frames(record) if self._native else ()
         return stacks
 
 
@@ -219,13 +225,20 @@ def _sum(one: Site, other: Site) -> Site:
     return replace(one, live=one.live + other.live, blocks=one.blocks + other.blocks)
 
 
-def _pieces(path: Path) -> Iterator[tuple[int, NDArray[np.void]]]:
+def _pieces(path: Path, *, native: bool) -> Iterator[tuple[int, NDArray[np.void]]]:
     """memray's records in order, with the number of the first of each piece."""
-    records = map(_FIELDS, memray.FileReader(path).get_allocation_records())
+    fields = _native_fields if native else _FIELDS
+    records = map(fields, memray.FileReader(path).get_allocation_records())
     start = 0
     while len(piece := np.fromiter(islice(records, _PIECE), _RECORD)):
         yield start, piece
         start += len(piece)
+
+
+def _native_fields(record: Any) -> tuple[int, int, int, int]:
+    """One number for the Python and the native stack together."""
+    stack = record.native_stack_id * _STACKS + record.stack_id
+    return record.address, record.size, record.allocator, stack
 
 
 def _events(

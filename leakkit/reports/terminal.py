@@ -23,6 +23,7 @@ from leakkit.reports.series_table import (
     shown,
 )
 from leakkit.reports.source import source_line
+from leakkit.reports.stacks import native_stack, python_stack
 from leakkit.result import Finding, Result
 from leakkit.suspects import Suspect
 from leakkit.trend import Verdict, default_limit
@@ -266,9 +267,18 @@ def _suspect_texts(suspects: Sequence[Suspect], style: Style) -> Iterator[tuple[
         alike = [s for s in suspects if _LABELS.get(s.kind, "Evidence") == title]
         for suspect in alike if style.verbose else alike[:_PER_LABEL]:
             yield title, _suspect_text(suspect)
+            yield from _stacks(suspect, style)
     for suspect in suspects:
         if suspect.kind not in _LABELS:
             yield "Evidence", _suspect_text(suspect)
+
+
+def _stacks(suspect: Suspect, style: Style) -> Iterator[tuple[str, str]]:
+    """Native frames where they were asked for; the whole Python stack in a verbose report."""
+    if text := native_stack(suspect):
+        yield "  natively", text
+    if style.verbose and (text := python_stack(suspect)):
+        yield "  called by", text
 
 
 def _suspect_text(suspect: Suspect) -> str:

@@ -31,7 +31,8 @@ class _Line:
     live: NDArray[np.float64]
     blocks: NDArray[np.float64]
     by_stack: dict[tuple[Frame, ...], float] = field(default_factory=dict)
-    native_frames: tuple[str, ...] = ()
+    native_frames: tuple[str, ...] = ()  # of the native site that grows fastest
+    fastest: float = 0.0
     native: float = 0.0
     python: float = 0.0
 
@@ -100,7 +101,8 @@ def _merge(line: _Line, site: Site) -> None:
     line.by_stack[site.stack] = line.by_stack.get(site.stack, 0.0) + rate
     if site.allocator == "native":
         line.native += rate
-        line.native_frames = line.native_frames or site.native
+        if rate > line.fastest:
+            line.fastest, line.native_frames = rate, site.native
     else:
         line.python += rate
 
