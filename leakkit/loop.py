@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]  # pass, step, steps so far planned
 WARMUP_UNTIL, WATCH_UNTIL, TRACE_UNTIL, HUNT_UNTIL = 0.15, 0.45, 0.85, 1.0
 # A slow step still has to reach its steady state: these many warm-up steps whatever they take.
 LEAST_WARMUP = 5
-LEAST_TRACE = 8  # values, below which nothing can be said
+LEAST_VALUES = 8  # of a pass, below which nothing can be said: worth overspending for
 HUNT_STEPS = 120
 # A run that overspent is still given this share of its budget to find out what it found.
 LEAST_HUNT = 0.1
@@ -115,7 +115,7 @@ class WatchPass(Phase):
     """Uninstrumented steps: times, and what the probes read at each boundary."""
 
     def __init__(self, table: Table, setup: Setup, steps: int, until: float | None) -> None:
-        super().__init__("watch", steps, until)
+        super().__init__("watch", steps, until, least=LEAST_VALUES - table.filled)
         self._table, self._setup = table, setup
         self._clock, self._garbage = setup.clock, setup.garbage
         self._readings: list[float] = []
@@ -147,7 +147,7 @@ class TracePass(Phase):
     """Steps under the heap engine, with a fence at each boundary. Never timed."""
 
     def __init__(self, table: Table, setup: Setup, steps: int, until: float | None) -> None:
-        super().__init__("trace", steps, until, least=LEAST_TRACE)
+        super().__init__("trace", steps, until, least=LEAST_VALUES - table.filled)
         self._table, self._setup = table, setup
 
     def after(self, result: Any) -> None:

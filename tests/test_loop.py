@@ -185,6 +185,17 @@ def test_a_slow_step_takes_fewer_steps(tmp_path, monkeypatch):
     assert result.verdict is Verdict.FLAT
 
 
+def test_a_step_slower_than_the_budget_still_gets_values_to_judge(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("leakkit.loop.time.monotonic", lambda: clock[0])
+
+    def step():
+        clock[0] += 60
+
+    recording = check(tmp_path, max_seconds=30).run(step).recording
+    assert len(recording.watch["latency"]) == len(recording.trace["python_heap"]) == 8
+
+
 KILLED = """
     import os, signal
     from leakkit.check import Check
