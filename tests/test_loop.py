@@ -192,7 +192,7 @@ def test_a_step_slower_than_the_budget_still_gets_values_to_judge(tmp_path, monk
     def step():
         clock[0] += 60
 
-    recording = check(tmp_path, max_seconds=30).run(step).recording
+    recording = check(tmp_path, max_seconds=30, heap="memray").run(step).recording
     assert len(recording.watch["latency"]) == len(recording.trace["python_heap"]) == 8
 
 
