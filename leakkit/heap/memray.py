@@ -26,6 +26,9 @@ _RECORD = np.dtype([("address", "i8"), ("size", "i8"), ("allocator", "i4"), ("st
 _BYTES_READ_A_SECOND = 4e6  # 4.3 bytes a record, 1.5 million records a second, some to spare
 _PIECE = 1_000_000  # records read at once: some 50 MB
 _LEAST_RISE = 0.005  # of the allocations of a step; the trend asks for eight times that
+_OWN_START = (
+    4096  # bytes that leakkit's own code may keep in the first step of a stretch; seen: 600
+)
 _STACKS = 2**28  # more than a file can have Python stacks, or native ones
 _SITES_A_FILE = 2 * _STACKS**2  # site numbers of one file
 _FIELDS = attrgetter("address", "size", "allocator", "stack_id")
@@ -131,6 +134,7 @@ class Trace:
         # Releases of blocks from before the trace: their step, and whether they are Python's.
         self._gone: list[NDArray[np.int64]] = [np.empty((2, 0), np.int64)]
         self._made = np.empty(0, np.int64)  # allocations of each step, the short-lived ones too
+        self._starts: list[int] = []  # first steps of the stretches
         self.steps = 0
         for path in paths:
             self.append(path)
@@ -143,6 +147,7 @@ class Trace:
     def append(self, path: Path) -> None:
         """Read one more file, piece by piece: a stretch of retracing makes ten million records."""
         stretch, fences = len(self._paths), 0
+        self._starts.append(self.steps)
         made = np.empty(0, np.int64)
         self._paths.append(path)
         for start, records in _pieces(path, native=self._native):
@@ -168,7 +173,7 @@ class Trace:
             freed = np.cumsum(np.bincount(steps, minlength=self.steps)).astype(float)
             net = ledger.counts[own].sum(axis=0) - freed
             found += [
-                Series(Quantity(heap, "B", Kind.EXACT), ledger.total(own)),
+                Series(Quantity(heap, "B", Kind.EXACT), _joined(ledger.total(own), self._starts)),
                 Series(Quantity(heap + NET, "blocks", Kind.COUNTER, advisory=True), net),
                 Series(Quantity(heap + FREED, "blocks", Kind.COUNTER, advisory=True), freed),
             ]
@@ -211,6 +216,21 @@ def _allocations(made: NDArray[np.int64]) -> Series:
     grain = _LEAST_RISE * float(np.median(made)) if len(made) else 0.0
     quantity = Quantity(ALLOCATIONS, "allocations", Kind.COUNTER, advisory=True, grain=grain)
     return Series(quantity, made.astype(float))
+
+
+def _joined(levels: NDArray[np.float64], starts: Sequence[int]) -> NDArray[np.float64]:
+    """Levels without what leakkit keeps in the first step of each later stretch.
+
+    Its objects from between the stretches are replaced there by traced ones. That one step is
+    taken to rise as those after it do.
+    """
+    joined = levels.copy()
+    for start in starts[1:]:
+        rises = np.diff(levels[start - 1 : start + 6])
+        if len(rises) > 1:
+            excess = rises[0] - np.median(rises[1:])
+            joined[start:] -= excess if 0 < excess <= _OWN_START else 0.0
+    return joined
 
 
 def _add(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
