@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from leakkit.diagnosis import Diagnosis, diagnose
 from leakkit.environment import describe, describe_frameworks
 from leakkit.frameworks import find_devices, on
+from leakkit.frameworks.memory import fragmented
 from leakkit.judgement import Judgement, settle_bounded, verdict
 from leakkit.loop import Progress, Recorder
 from leakkit.recording import Recording
@@ -198,6 +199,7 @@ class Check:
         if not (self._collects and gc.isenabled()):
             self._judgement.must_decide("garbage")
         findings: Mapping[str, Finding] = self._judgement.findings()
+        recorder.notes += fragmented(findings)
         outcome = verdict(findings)
         suspects: list[Suspect] = []
         diagnoses: list[Diagnosis] = []

@@ -33,6 +33,7 @@ Find out whether a training step leaks memory or gets slower, and what makes it 
   leakkit run train.py:train_step       measure a step of yours
   leakkit doctor                        what works on this machine
 """
+_WORST_FIRST = (2, 1, 3, 0)
 _EXIT_CODES = "exit code: 0 flat, 1 grows, 2 wrong usage or a step that raised, 3 undecided"
 _RUN = f"""\
 Repeat a step, measure it at every boundary, and say whether it grows.
@@ -131,7 +132,11 @@ def _add_settings(group: Any) -> None:
         help="accepted growth, e.g. 'python_heap=64 B/step'; may be given again",
     )
     group.add_argument("--probes", metavar="NAMES", help="probes to use, separated by commas")
-    group.add_argument("--device", metavar="NAME", help="the device it must run on, e.g. gpu")
+    group.add_argument(
+        "--device",
+        metavar="NAME",
+        help="the device it must run on: cpu, gpu, gpu:1, tpu; with all, once on each",
+    )
     group.add_argument("--cadence", metavar="N", help="what happens every N steps is no growth")
     group.add_argument("--heap", metavar="ENGINE", help=f"one of {', '.join(HEAPS)} (auto)")
     group.add_argument(
@@ -181,8 +186,40 @@ def _run(args: argparse.Namespace) -> int:
         settings = replace(settings, directory=temp.parent, folders=folders)
         with _blame("the module of the step"):
             step = load_step(args.target, factory=args.factory)
+        if (settings.device or "").strip().lower() == "all":
+            return _on_all(settings, args)
         _need_device(settings.device)
         return _measure(step, settings, args)
+
+
+def _on_all(settings: Settings, args: argparse.Namespace) -> int:
+    """Once on each device; the worst outcome. Files get the name of their device."""
+    from leakkit.frameworks import find_devices, on, present
+
+    codes = []
+    for name in present():
+        _need_device(name)
+        own = argparse.Namespace(**vars(args) | {"json": _named(args.json, name)})
+        own.markdown = _named(args.markdown, name)
+        assert settings.directory is not None
+        here = replace(settings, device=name, directory=settings.directory / _slug(name))
+        print(f"{name}", file=sys.stderr if args.json == "-" else sys.stdout)
+        with on(find_devices(name)[0]), _blame("the module of the step"):
+            step = load_step(args.target, factory=args.factory)
+        codes.append(_measure(step, here, own))
+    return min(codes, key=_WORST_FIRST.index)
+
+
+def _named(file: str | None, device: str) -> str | None:
+    """``result-GPU-0.json``."""
+    if file is None or file == "-":
+        return file
+    path = Path(file)
+    return str(path.with_stem(f"{path.stem}-{_slug(device)}"))
+
+
+def _slug(device: str) -> str:
+    return device.replace(":", "-")
 
 
 @contextmanager

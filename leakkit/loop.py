@@ -24,6 +24,7 @@ from leakkit.probes.control import Control
 from leakkit.probes.folders import FolderFinder
 from leakkit.probes.garbage import QUANTITY as GARBAGE_QUANTITY
 from leakkit.probes.garbage import Garbage
+from leakkit.probes.nvml import starved
 from leakkit.probes.registry import make_probes
 from leakkit.recording import Recording, Table
 from leakkit.series import Kind, Quantity, Series
@@ -119,8 +120,11 @@ class WatchPass(Phase):
         self._table, self._setup = table, setup
         self._clock, self._garbage = setup.clock, setup.garbage
         self._readings: list[float] = []
+        self._left = 0.0  # when the last boundary was over
 
     def before(self) -> None:
+        if self._left:
+            self._setup.waiting += time.perf_counter() - self._left
         if self.done % self._setup.every == 0:
             self._control = self._setup.control.run(min(3, self._setup.every))
         self._clock.start()
@@ -133,6 +137,7 @@ class WatchPass(Phase):
         if self.done % self._setup.every == 0:
             self._readings = self._read()
         self._table.append([wall, cpu, self._control, *self._readings])
+        self._left = time.perf_counter()
 
     def _read(self) -> list[float]:
         """Collect, then ask every probe."""
@@ -203,6 +208,7 @@ class Setup:
         self.every = max(1, min(READ_EVERY, settings.steps // LEAST_READINGS)) if short else 1
         self.engine: Engine | None = engine(settings.heap, recording.path, native=settings.native)
         self.caches = StandardCaches()
+        self.waiting = 0.0  # seconds between the steps of the watch pass: for data, most likely
         self.own: dict[str, str] = {}  # a sentence for each series that is the framework's own
 
     def own_growth(self, series: Mapping[str, Series]) -> dict[str, Series]:
@@ -344,6 +350,7 @@ class Recorder:
             own = setup.own_growth(series)
             steps = self._more("watch", {**series, **own}, phase, table.filled)
         self.recording.watch = series
+        self.notes += starved(series, setup.waiting)
         self._keep("watch", list(own.values()))
 
     def _trace(self, setup: Setup, heap: Engine) -> Iterator[Phase]:
@@ -393,7 +400,7 @@ class Recorder:
         return 0 if last else min(more, room)
 
     def _hunt(self, setup: Setup) -> Iterator[Phase]:
-        self.hunt = Hunt(setup.frameworks, self.settings.folders)
+        self.hunt = Hunt(setup.frameworks, self.settings.folders, self.recording.path)
         self.hunt.begin()
         self._undo.callback(self.hunt.end)
         least = time.monotonic() + LEAST_HUNT * self.settings.max_seconds

@@ -71,7 +71,7 @@ OPTIONS = (
     Option("max_seconds", "time for one measurement, e.g. 30 or '2 min' (default 30)", "TIME"),
     Option("limit", "accepted growth, e.g. 'python_heap=64 B/step'", "SERIES=VALUE", many=True),
     Option("probes", "names of the probes to use, separated by commas", "NAMES"),
-    Option("device", "the device that the steps must run on, e.g. gpu", "NAME"),
+    Option("device", "the device that the steps must run on: cpu, gpu, gpu:1, tpu, all", "NAME"),
     Option("cadence", "what happens every N steps is not growth within them", "N"),
     Option("heap", "heap engine: auto, memray, tracemalloc or off", "ENGINE"),
     Option("native", "name the native functions that allocate, too (slower)"),
@@ -355,6 +355,31 @@ def _is_ours(error: BaseException) -> bool:
     return isinstance(error, (SettingsError, StepError, HeapError, RecordingError))
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A leak test on ``all`` devices is one test for each that is there."""
+    if "leak_check" not in metafunc.fixturenames or _device_of(metafunc) != "all":
+        return
+    from leakkit.frameworks import present
+
+    metafunc.fixturenames.append("leakkit_device")
+    metafunc.parametrize("leakkit_device", present(), indirect=True)
+
+
+def _device_of(metafunc: pytest.Metafunc) -> str | None:
+    """The device that a test is to run on; what is wrong with its markers is told at its set-up."""
+    config = metafunc.config.stash[_CONFIG]
+    marks = metafunc.definition.iter_markers("leakkit")
+    asked = (mark.kwargs["device"] for mark in marks if "device" in mark.kwargs)
+    device = next(asked, None) or config.settings.get("device")
+    return None if config.off or not isinstance(device, str) else device.strip().lower()
+
+
+@pytest.fixture
+def leakkit_device(request: pytest.FixtureRequest) -> str | None:
+    """The name of the device, such as ``GPU:0``, in a leak test that runs on all of them."""
+    return getattr(request, "param", None)
+
+
 @pytest.fixture
 def leak_check(
     request: pytest.FixtureRequest,
@@ -421,6 +446,8 @@ def _settings_of(
     options["limits"] = {**session.get("limits", {}), **marked.get("limits", {})}
     if "folders" not in options and "tmp_path" in request.fixturenames:
         options["folders"] = (request.getfixturevalue("tmp_path"),)
+    if "leakkit_device" in request.fixturenames:
+        options["device"] = request.getfixturevalue("leakkit_device") or options.get("device")
     options["directory"] = _folder(item, options.get("directory"), request)
     try:
         return make_settings(options)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,15 @@ def test_a_file_called_like_a_loaded_module_does_not_take_its_place(steps):
     (steps / "json.py").write_text("def step(): pass")
     assert main(["run", "json.py:step"]) == 0
     assert sys.modules["json"] is json
+
+
+def test_all_devices_are_measured_in_turn(steps, capsys, monkeypatch):
+    """The second device is the first under another name: there is only a CPU here."""
+    monkeypatch.setattr("leakkit.frameworks.present", lambda: ["CPU:0", "cpu"])
+    arguments = ["mysteps.py:leaky", "--device", "all", "--json", "r.json"]
+    assert main(["run", *arguments]) == 1
+    assert capsys.readouterr().out.count("LEAK  leaky") == 2
+    assert {f.name for f in Path().glob("r*.json")} == {"r-CPU-0.json", "r-cpu.json"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from leakkit.frameworks.memory import fragmented
 from leakkit.judgement import Judgement, settle_bounded, verdict
 from leakkit.series import Kind, Quantity, Series
 from leakkit.settings import Settings
@@ -99,6 +100,15 @@ def test_more_allocations_alone_are_no_slowdown():
     assert findings["allocations"].trend.verdict is Verdict.GROWS
     assert findings["latency"].trend.verdict is Verdict.FLAT
     assert verdict(findings) is not Verdict.GROWS
+
+
+@pytest.mark.parametrize(("allocated", "notes"), [(LEVEL, 1), (1e6 * STEPS, 0)])
+def test_reserved_memory_that_grows_alone_is_fragmentation(allocated, notes):
+    reserved = series("device_reserved:GPU:0", 2e6 * STEPS, Kind.NOISY, advisory=True)
+    findings = judged(watch={**reserved, **series("device_memory:GPU:0", allocated)}).findings()
+    said = fragmented(findings)
+    assert len(said) == notes
+    assert all(s.startswith("GPU:0 reserves +2,000,000 B a step") for s in said)
 
 
 def test_nothing_measured_is_undecided():

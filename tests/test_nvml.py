@@ -1,12 +1,16 @@
 """The NVML probe on a fake driver: there is no GPU here, so all counts below are made up."""
 
 import os
+import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from leakkit.frameworks import present
 from leakkit.probes import Unavailable
-from leakkit.probes.nvml import Nvml, starved
+from leakkit.probes.nvml import Nvml, gpus, starved
+from leakkit.series import Kind, Quantity, Series
 
 MIB = 2**20
 
@@ -99,9 +103,33 @@ def test_no_visible_gpu_is_unavailable(monkeypatch, visible):
         Nvml(FakeNvml())
 
 
-def test_an_idle_gpu_and_a_waiting_loop_point_at_the_input_pipeline():
-    said = starved(30.0, waiting=6.0, stepping=4.0)
-    assert "busy 30 %" in said and "60%" in said
-    assert starved(90.0, waiting=6.0, stepping=4.0) is None
-    assert starved(30.0, waiting=0.1, stepping=4.0) is None
-    assert starved(30.0, waiting=0.0, stepping=0.0) is None
+def watched(busy, seconds):
+    """Series of a watch pass in which a fake GPU was busy so many percent."""
+    steps = np.full(8, seconds / 8)
+    return {
+        "latency": Series(Quantity("latency", "s", Kind.LATENCY), steps),
+        "gpu_utilisation:GPU:0": Series(
+            Quantity("gpu_utilisation:GPU:0", "%", Kind.NOISY), np.full(8, busy)
+        ),
+    }
+
+
+def test_an_idle_gpu_is_put_down_to_the_input_pipeline_where_the_loop_waits_for_it():
+    [said] = starved(watched(30.0, seconds=4.0), waiting=6.0)
+    assert said.startswith("GPU:0 was busy 30 % of the time, and 60 % ")
+    assert starved(watched(90.0, seconds=4.0), waiting=6.0) == []
+    assert starved(watched(30.0, seconds=4.0), waiting=0.1) == []
+    assert starved(watched(float("nan"), seconds=4.0), waiting=6.0) == []
+
+
+def test_gpus_are_named_without_asking_a_framework(monkeypatch):
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    assert gpus() == ["GPU:0", "GPU:1"]
+    assert fake.open == 0
+    assert present() == ["CPU:0", "GPU:0", "GPU:1"]
+
+
+def test_where_no_driver_answers_there_are_no_gpus(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(answers=False))
+    assert gpus() == []

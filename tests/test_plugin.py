@@ -384,6 +384,31 @@ def test_a_missing_device_skips_with_the_reason_or_fails_where_required(suite):
     done.stdout.fnmatch_lines(["leakkit: *"])
 
 
+@pytest.mark.parametrize(
+    ("marker", "option"),
+    [('@pytest.mark.leakkit(device="all")', ()), ("", ("--leakkit-device=all",))],
+    ids=["marker", "option"],
+)
+def test_all_devices_are_one_test_each(suite, marker, option):
+    done = suite(
+        f"""
+        import pytest
+
+        {marker}
+        def test_step(leak_check, leakkit_device):
+            leak_check(lambda: None)
+            assert leakkit_device == "CPU:0"
+
+        def test_another():
+            pass
+        """,
+        "-v",
+        *option,
+    )
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*::test_step[[]CPU:0[]] PASSED*", "*::test_another PASSED*"])
+
+
 def test_recordings_go_where_they_are_asked_to_and_are_replaced(suite, pytester):
     for _ in range(2):
         done = suite(FLAT, "--leakkit-dir=recordings")

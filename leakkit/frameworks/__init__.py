@@ -111,6 +111,7 @@ class Framework(ABC):
 
     name: str
     module: str  # the import that shows that a step uses this framework
+    viewer = ""  # how to look at its snapshots
 
     def in_use(self) -> bool:
         """Whether the process works with this framework, rather than merely imported it.
@@ -165,8 +166,11 @@ class Framework(ABC):
         """A new audit of the framework's caches, or ``None`` where it has none to empty."""
         return None
 
+    def record(self) -> None:  # noqa: B027 - optional
+        """Start recording allocations with their stacks, for ``snapshot``."""
+
     def snapshot(self, folder: Path) -> list[Path]:
-        """Save what the framework knows of its allocations; returns the files written."""
+        """Save what was recorded, and stop recording; returns the files written."""
         return []
 
 
@@ -237,7 +241,7 @@ def _driver_probes(frameworks: Sequence[Framework]) -> list[Probe]:
         return []
 
 
-from leakkit.frameworks.devices import DeviceMissing, find_devices, on  # noqa: E402
+from leakkit.frameworks.devices import DeviceMissing, find_devices, on, present  # noqa: E402
 
 __all__ = [
     "GROUP",
@@ -254,5 +258,6 @@ __all__ = [
     "find_devices",
     "imported",
     "on",
+    "present",
     "probes",
 ]

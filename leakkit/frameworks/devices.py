@@ -46,6 +46,18 @@ def find_devices(spec: str, frameworks: Sequence[Framework] | None = None) -> li
     return found
 
 
+def present() -> list[str]:
+    """Names of this machine's devices, the CPU first.
+
+    NVIDIA's driver is asked for GPUs where it answers, for an idle framework may take a device's
+    memory when it is asked; else the frameworks that are imported.
+    """
+    from leakkit.probes.nvml import gpus
+
+    found = gpus()
+    return ["CPU:0", *found] if found else [device.name for device in find_devices("all")]
+
+
 def _asked(name: str) -> list[Framework]:
     """The frameworks in use; the idle ones only where none of these sees the device.
 

@@ -30,6 +30,7 @@ class Jax(Framework):
 
     name = "JAX"
     module = "jax"
+    viewer = "open it with pprof"
 
     def __init__(self) -> None:
         self._missing: list[str] = []

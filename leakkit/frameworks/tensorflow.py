@@ -107,8 +107,8 @@ class TensorFlow(Framework):
         kinds = {d.kind for d in self.devices()}
         if kinds == {"cpu"}:
             notes.append(
-                "TensorFlow counts no allocations on a CPU: native_heap and live_tensor_bytes "
-                "stand in for device memory."
+                "TensorFlow counts no allocations on a CPU: live_tensor_bytes, and "
+                "native_heap for what comes from malloc, stand in for device memory."
             )
         return notes + _growth_notes()
 

@@ -30,6 +30,7 @@ class Torch(Framework):
 
     name = "PyTorch"
     module = "torch"
+    viewer = "open it at https://docs.pytorch.org/memory_viz"
 
     def __init__(self) -> None:
         self._missing: list[str] = []
@@ -74,8 +75,8 @@ class Torch(Framework):
         notes = list(self._missing)
         if not _cuda_used() and not _mps():
             notes.append(
-                "PyTorch counts no allocations on a CPU: native_heap and live_tensor_bytes "
-                "stand in for device memory."
+                "PyTorch counts no allocations on a CPU: live_tensor_bytes, and "
+                "native_heap for what comes from malloc, stand in for device memory."
             )
         return notes
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leakkit.probes import Kind, Probe, Quantity, Unavailable
+
+if TYPE_CHECKING:
+    from leakkit.series import Series
 
 HOW_TO_GET = "install nvidia-ml-py, e.g. pip install 'leakkit[gpu]'"
 
 #: Below this share of the time that a GPU works, something else holds the step up.
 BUSY = 70.0
+WAITING = 0.2  # share of the time; less is no reason for a GPU to idle
+UTILISATION = "gpu_utilisation:"
 
 
 class Nvml(Probe):
@@ -50,7 +55,7 @@ class Nvml(Probe):
             for name in names
             for quantity in (
                 Quantity(f"gpu_process_memory:{name}", "B", Kind.NOISY, advisory=True),
-                Quantity(f"gpu_utilisation:{name}", "%", Kind.NOISY, advisory=True),
+                Quantity(f"{UTILISATION}{name}", "%", Kind.NOISY, advisory=True),
             )
         )
 
@@ -82,21 +87,33 @@ class Nvml(Probe):
             return float("nan")
 
 
-def starved(busy: float, waiting: float, stepping: float) -> str | None:
-    """A sentence when a GPU idles and waiting for data is the likely cause.
+def starved(series: Mapping[str, Series], waiting: float) -> list[str]:
+    """A sentence for each GPU that idles where waiting for data is the likely cause.
 
     Args:
-        busy: the GPU's utilisation over the pass, in percent.
-        waiting: seconds that the loop waited for its next item.
-        stepping: seconds that its body took.
+        series: those of the watch pass.
+        waiting: seconds that the loop took between its steps, leakkit's own time left out.
     """
-    total = waiting + stepping
-    if not total or busy >= BUSY or waiting < 0.2 * total:
-        return None
-    return (
-        f"The GPU was busy {busy:.0f} % of the time, and {waiting / total:.0%} of the time went "
-        "into waiting for the next item: the input pipeline holds the step up."
-    )
+    total = waiting + float(series["latency"].values.sum())
+    if waiting < WAITING * total:
+        return []
+    return [
+        f"{name.partition(':')[2]} was busy {s.values.mean():.0f} % of the time, and "
+        f"{100 * waiting / total:.0f} % of the time went into waiting for the next item: the "
+        "input pipeline holds the step up. Load in parallel, or prefetch."
+        for name, s in series.items()
+        if name.startswith(UTILISATION) and s.values.mean() < BUSY
+    ]
+
+
+def gpus() -> list[str]:
+    """``GPU:0`` and so on: what this process may use, without asking any framework."""
+    try:
+        probe = Nvml()
+    except Unavailable:
+        return []
+    probe.close()
+    return [q.name.partition(":")[2] for q in probe.quantities if q.name.startswith(UTILISATION)]
 
 
 def _import() -> ModuleType:

@@ -24,6 +24,7 @@ from leakkit.suspects.census import Censuses
 from leakkit.suspects.makers import Makers
 from leakkit.suspects.paths import Namer
 from leakkit.suspects.sites import rank_sites
+from leakkit.suspects.snapshots import Snapshots
 from leakkit.suspects.times import Times
 from leakkit.suspects.tracers import Tracers
 
@@ -43,9 +44,15 @@ class Hunt:
     Args:
         frameworks: the adapters of the frameworks that the step uses.
         folders: folders to look for files in, besides those that the step is seen to write to.
+        saved: where the frameworks' own snapshots go; none are made without it.
     """
 
-    def __init__(self, frameworks: Sequence[Framework] = (), folders: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        frameworks: Sequence[Framework] = (),
+        folders: Sequence[Path] = (),
+        saved: Path | None = None,
+    ) -> None:
         self.notes: list[str] = []
         self._finder = FolderFinder(folders)
         self._censuses = Censuses()
@@ -54,6 +61,7 @@ class Hunt:
         self._makers = Makers()
         self._present: list[Suspect] = []
         self._audits = Audits(frameworks)
+        self._snapshots = Snapshots(frameworks, saved) if saved is not None else None
         self._files = files.Folders()
         self._processes: list[processes.Snapshot] = []
         self._steps = 0
@@ -70,6 +78,8 @@ class Hunt:
         self._processes.append(processes.snapshot(0))
         self._tracers.start()
         self._makers.start()
+        if self._snapshots is not None:
+            self._snapshots.begin()
 
     def boundary(self) -> None:
         """One step is over."""
@@ -87,6 +97,9 @@ class Hunt:
         if self._ended:
             return
         self._ended = True
+        if self._snapshots is not None:
+            self._snapshots.end()
+            self.notes += self._snapshots.notes
         self._times.cancel()
         self._tracers.stop()
         self._makers.stop()

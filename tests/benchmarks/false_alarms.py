@@ -101,8 +101,12 @@ def child(name: str, runs: int) -> None:
     for _ in range(runs):
         result = leakkit.watch().run(step)
         verdicts = {n: f.trend.verdict.value for n, f in result.findings.items() if n in MEMORY}
-        reasons = {n: f.trend.reason for n, f in result.findings.items() if n in MEMORY}
-        print(json.dumps([result.verdict.value, verdicts, reasons]), flush=True)
+        open_ones = {
+            n: f"{f.trend.verdict.value}: {f.trend.reason}"
+            for n, f in result.findings.items()
+            if f.decides and f.trend.verdict.value != "flat"
+        }
+        print(json.dumps([result.verdict.value, verdicts, open_ones]), flush=True)
 
 
 def sample(name: str, runs: int) -> list[list]:
@@ -115,6 +119,7 @@ def sample(name: str, runs: int) -> list[list]:
 def main() -> None:
     """Print one line a kind of step, and the total."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", choices=[*STEPS, []], metavar="KIND")
     parser.add_argument("--processes", type=int, default=4, help="fresh processes a kind of step")
     parser.add_argument("--runs", type=int, default=40, help="runs in each process")
     parser.add_argument("--jobs", type=int, default=2)
@@ -123,20 +128,20 @@ def main() -> None:
     if arguments.child:
         child(arguments.child, arguments.runs)
         return
-    tasks = [name for name in STEPS for _ in range(arguments.processes)]
+    kinds = arguments.kinds or STEPS
+    tasks = [name for name in kinds for _ in range(arguments.processes)]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(lambda name: sample(name, arguments.runs), tasks))
     total: collections.Counter[str] = collections.Counter()
-    for name in STEPS:
+    for name in kinds:
         rows = [r for task, rows in zip(tasks, found, strict=True) if task == name for r in rows]
         runs = collections.Counter(verdict for verdict, _, _ in rows)
         series = collections.Counter(v for _, verdicts, _ in rows for v in verdicts.values())
         total += series
         print(f"{name}: runs {dict(runs)}, memory series {dict(series)}", flush=True)
-        for _, verdicts, reasons in rows:
-            for heap, verdict in verdicts.items():
-                if verdict != "flat":
-                    print(f"    {heap} {verdict}: {reasons[heap]}")
+        for verdict, _, others in rows:
+            if verdict != "flat":
+                print(f"    {verdict}: {others}")
     print(f"memory series: {dict(total)} of {sum(total.values())} (must: 1 in 1,000 grows)")
 
 
