@@ -113,7 +113,7 @@ def test_closing_puts_tensorflow_back(counted):
 
 def test_a_cpu_has_no_count_and_the_report_says_what_stands_in(counted):
     assert counted["memory"] is None
-    assert "native_heap and live_tensor_bytes stand in" in counted["notes"][0]
+    assert "native_heap for what comes from malloc, stand in" in counted["notes"][0]
     assert counted["devices"] == ["CPU:0"]
     assert counted["started"] is False
     assert "tensorflow" in counted["versions"]
