@@ -176,7 +176,7 @@ def _match(rules: Sequence[Rule], evidence: Evidence) -> tuple[list[Diagnosis], 
             diagnosis = _diagnosis(rule, answers, evidence)
             if diagnosis is not None:
                 found.append(diagnosis)
-                taken.update(id(s) for s in answers[0])
+                taken.update(id(s) for found_by in answers for s in found_by)
     return found, taken
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from leakkit.heap import ALLOCATIONS, FREED, NET
+from leakkit.heap import ALLOCATED, ALLOCATIONS, FREED, NET
 from leakkit.result import Finding
 from leakkit.series import Kind, Series
 from leakkit.settings import Settings
@@ -17,7 +17,15 @@ ORDER = (
     "python_heap", "native_heap", "device_memory", "live_tensors", "live_tensor_bytes",
     "live_objects", "traces", "threads", "fds", "children", "files", "file_bytes", "latency",
 )  # fmt: skip
-_LAST = ("allocations", "garbage", "python_blocks", "rss", "children_memory", "cpu_time")
+_LAST = (
+    "allocations",
+    "allocated",
+    "garbage",
+    "python_blocks",
+    "rss",
+    "children_memory",
+    "cpu_time",
+)
 # Best evidence first: where one series was measured in both passes, growth found in the trace
 # pass is exact; growth found only in the watch pass is of a kind that the engine cannot see.
 _BEST = (
@@ -128,10 +136,10 @@ def _more_work(findings: Mapping[str, Finding]) -> dict[str, Finding]:
 
     A step that does more each time allocates more each time, and that count knows no noise.
     """
-    latency, allocations = (findings.get(name) for name in ("latency", ALLOCATIONS))
-    if latency is None or allocations is None or not _leans(latency.trend):
-        return dict(findings)
-    if allocations.trend.verdict is not Verdict.GROWS:
+    latency = findings.get("latency")
+    work = [findings[name].trend for name in (ALLOCATIONS, ALLOCATED) if name in findings]
+    more = any(trend.verdict is Verdict.GROWS for trend in work)
+    if latency is None or not more or not _leans(latency.trend):
         return dict(findings)
     trend = replace(latency.trend, verdict=Verdict.GROWS, reason=MORE_WORK, more_steps=0)
     return {**findings, "latency": replace(latency, trend=trend)}

@@ -71,7 +71,7 @@ def _calls(*names: str) -> Clue:
 
 _TF: Mapping[str, Asked] = {"framework": ("tensorflow",), "inside": _without("data", "keras")}
 _SLOWER = Grows(("latency", "cpu_time"))
-_LISTING = Clue(("time",), {"function": _has("scandir", "listdir", "glob")})
+_LISTING = Clue(("time",), {"function": _has("scandir", "listdir", "glob", "posix.stat")})
 _SORTING = Clue(("time",), {"function": _has("sorted", "'sort'")})
 _READING = Clue(
     ("time",), {"function": _has("readline", "read", "splitlines", "loads", "decode", "split")}
@@ -111,7 +111,7 @@ TRACING = (
     Rule("function-in-step", "medium",
          (_retrace(cause=("new-function",), xla=(False,), **_TF),),
          "Make the tf.function once, outside the step.", share=0.5,
-         unless=(_USERS_GRADIENT,),
+         unless=(_USERS_GRADIENT, _retrace(inside=("distribute",))),
          surer=(_registry("tf_function_cache", "tf_gradient_registry"),
                 _container(item=("Function",)))),
     Rule("mirrored-function-retraced", "medium",
@@ -178,7 +178,8 @@ VARIABLES = (
                  _registry("tf_kernel_cache"), _USERS_CONTAINER, _retrace()), share=0.5),
     Rule("layer-rebuilt", "medium",
          (_made("keras-layer"), Grows(("native_heap", "python_heap"))),
-         "Make the layer once and call it again.", unless=(_MODEL,), share=0.8, scenario=False),
+         "Make the layer once and call it again.", share=0.8, scenario=False,
+         unless=(_MODEL, _registry("keras_custom_objects"))),
     Rule("add-loss", "medium", (_registry("keras_losses"),),
          "Clear the losses each step, or return the loss instead of add_loss()."),
     Rule("layer-keeps-activations", "high", (_ON_LAYER,),

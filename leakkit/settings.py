@@ -26,6 +26,7 @@ SERIES_UNITS: Mapping[str, str] = {
     "live_objects": "objects",
     "traces": "traces",
     "allocations": "allocations",
+    "allocated": "B",
     "live_tensors": "tensors",
     "live_tensor_bytes": "B",
     "children": "processes",

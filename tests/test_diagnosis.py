@@ -59,6 +59,7 @@ TENSOR = {"item": "EagerTensor", "heaviest": "EagerTensor"}
         (retrace("new-function"), "function-in-step"),
         (retrace("new-function", xla=True), "xla-recompile"),
         (retrace("shape", inside=["keras"]), "keras-new-shape"),
+        (retrace("new-function", inside=["distribute"]), "mirrored-function-retraced"),
         (retrace("new-function", framework="jax"), "jax-jit-lambda"),
         (retrace("shape", framework="jax"), "jax-new-shape"),
         (retrace("shape", framework="torch"), "torch-compile-recompile"),
@@ -143,6 +144,20 @@ def test_growth_of_tensors_on_a_device_counts_as_bytes() -> None:
 
 def test_the_generic_rule_yields_to_a_specific_one() -> None:
     assert names([container(item="LogRecord")], python_heap=1000.0) == ["uncapped-logs"]
+
+
+@pytest.mark.parametrize(
+    ("function", "held", "name"),
+    [
+        ("built-in method builtins.sorted", [container()], "sorting-history"),
+        ("built-in method posix.stat", [], "file-per-step-listing"),
+    ],
+)
+def test_what_takes_the_time_names_the_pattern(
+    function: str, held: list[Suspect], name: str
+) -> None:
+    slower = Suspect("time", function, "", 1.0, "s", (), {"function": function})
+    assert names([*held, slower], python_heap=1000.0, latency=0.4)[0] == name
 
 
 def test_a_clue_matches_lists_values_and_tests() -> None:

@@ -20,8 +20,8 @@ from leakkit.series import Series
 # What follows a heap's name: blocks made less blocks freed, and blocks freed that were made
 # before the trace, whose size nobody knows.
 NET, FREED = "_blocks", "_freed"
-# Blocks that a step made, whether or not they outlived it.
-ALLOCATIONS = "allocations"
+# Blocks that a step made, whether or not they outlived it, and their bytes.
+ALLOCATIONS, ALLOCATED = "allocations", "allocated"
 
 
 class HeapError(RuntimeError):
@@ -85,7 +85,7 @@ class Engine(ABC):
         """Live bytes per step of all stretches so far: ``python_heap``, perhaps ``native_heap``.
 
         Where the engine knows, also the blocks of each, with NET and FREED after its name, and
-        ALLOCATIONS: blocks made in each step.
+        ALLOCATIONS and ALLOCATED.
         """
 
     @abstractmethod

@@ -15,7 +15,7 @@ import memray
 import numpy as np
 from numpy.typing import NDArray
 
-from leakkit.heap import ALLOCATIONS, FREED, NET, Engine, Frame, HeapError, Site
+from leakkit.heap import ALLOCATED, ALLOCATIONS, FREED, NET, Engine, Frame, HeapError, Site
 from leakkit.heap.ledger import BLOCK, FOREVER, Blocks, Events, Ledger, crossing
 from leakkit.series import Kind, Quantity, Series
 
@@ -133,7 +133,8 @@ class Trace:
         self._alive = np.empty(0, BLOCK)
         # Releases of blocks from before the trace: their step, and whether they are Python's.
         self._gone: list[NDArray[np.int64]] = [np.empty((2, 0), np.int64)]
-        self._made = np.empty(0, np.int64)  # allocations of each step, the short-lived ones too
+        # Allocations of each step and their bytes, the short-lived ones too.
+        self._made = np.empty((2, 0))
         self._starts: list[int] = []  # first steps of the stretches
         self.steps = 0
         for path in paths:
@@ -148,25 +149,25 @@ class Trace:
         """Read one more file, piece by piece: a stretch of retracing makes ten million records."""
         stretch, fences = len(self._paths), 0
         self._starts.append(self.steps)
-        made = np.empty(0, np.int64)
+        made = np.empty((2, 0))
         self._paths.append(path)
         for start, records in _pieces(path, native=self._native):
             events, fences = _events(records, fences, start, stretch, self.steps)
-            made = _add(made, np.bincount(events.step[~events.free] - self.steps))
+            made = _add(made, _work(events, self.steps))
             found, gone = crossing(events, self._alive)
             self._gone.append(np.stack([gone.step, gone.site % 2]))
             dead = found["died"] != FOREVER
             self._ended.append(found[dead])
             self._alive = found[~dead]
         steps = max(fences - 1, 0)
-        self._made = np.append(self._made, made[:steps])
+        self._made = np.concatenate([self._made, made[:, :steps]], axis=1)
         self.steps += steps
 
     def series(self) -> list[Series]:
         """For each heap its live bytes, exact, its blocks, made and freed; and allocations."""
         ledger = self._ledger()
         gone = np.concatenate(self._gone, axis=1)
-        found = [_allocations(self._made)]
+        found = [*_work_series(self._made)]
         for parity, heap in ((1, "python_heap"), (0, "native_heap")):
             own = ledger.sites % 2 == parity
             steps = gone[0, (gone[1] == parity) & (gone[0] < self.steps)]
@@ -212,10 +213,18 @@ class Trace:
         return stacks
 
 
-def _allocations(made: NDArray[np.int64]) -> Series:
-    grain = _LEAST_RISE * float(np.median(made)) if len(made) else 0.0
-    quantity = Quantity(ALLOCATIONS, "allocations", Kind.COUNTER, advisory=True, grain=grain)
-    return Series(quantity, made.astype(float))
+def _work(events: Events, before: int) -> NDArray[np.float64]:
+    """Shape ``(2, steps)``: blocks that each step after ``before`` made, and their bytes."""
+    step, size = events.step[~events.free] - before, events.size[~events.free]
+    return np.stack([np.bincount(step).astype(float), np.bincount(step, size)])
+
+
+def _work_series(made: NDArray[np.float64]) -> Iterator[Series]:
+    for name, unit, values in zip(
+        (ALLOCATIONS, ALLOCATED), ("allocations", "B"), made, strict=True
+    ):
+        grain = _LEAST_RISE * float(np.median(values)) if len(values) else 0.0
+        yield Series(Quantity(name, unit, Kind.COUNTER, advisory=True, grain=grain), values)
 
 
 def _joined(levels: NDArray[np.float64], starts: Sequence[int]) -> NDArray[np.float64]:
@@ -233,11 +242,11 @@ def _joined(levels: NDArray[np.float64], starts: Sequence[int]) -> NDArray[np.fl
     return joined
 
 
-def _add(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum of two counts, of which the shorter lacks zeros at its end."""
-    total = np.zeros(max(len(one), len(other)), np.int64)
-    total[: len(one)] += one
-    total[: len(other)] += other
+def _add(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of two arrays, of which the shorter lacks zeros at its end."""
+    total = np.zeros((2, max(one.shape[1], other.shape[1])))
+    total[:, : one.shape[1]] += one
+    total[:, : other.shape[1]] += other
     return total
 
 

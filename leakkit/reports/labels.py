@@ -15,6 +15,7 @@ _LABELS = {
     "live_objects": "objects alive",
     "traces": "traces",
     "allocations": "allocations in a step",
+    "allocated": "allocated in a step",
     "live_tensors": "tensors alive",
     "live_tensor_bytes": "tensor bytes",
     "children": "child processes",
