@@ -87,8 +87,12 @@ class Judgement:
         return bool(gone * _RARELY >= half and left <= _HARDLY * gone)
 
     def must_decide(self, name: str) -> None:
-        """Let a series decide the run that otherwise only advises."""
+        """Let a series decide the run that otherwise only advises, and judge it for good."""
         self._more_deciding.add(name)
+        for looked in self._passes.values():
+            if name in looked:
+                series = looked[name][0]
+                looked[name] = series, self._judge(series, final=True)
 
     def decides(self, series: Series) -> bool:
         """Whether the run fails when this series grows."""

@@ -58,6 +58,9 @@ class Judge(Protocol):
     def look(self, name: str, series: Mapping[str, Series], *, last: bool) -> int:
         """Further steps that the pass ``name`` needs; with ``last`` there will be none."""
 
+    def must_decide(self, name: str) -> None:
+        """Let a series decide that otherwise only advises."""
+
     @property
     def grows(self) -> bool:
         """Whether the looks so far already found that the step grows."""
@@ -167,10 +170,10 @@ class TracePass(Phase):
         return self._setup.engine.reading_seconds()
 
     def boundary(self) -> float:
-        """Empty the caches, collect, fence; the number of objects collected."""
+        """Empty the caches, collect, fence; the number of objects collected so far."""
         assert self._setup.engine is not None
         self._setup.caches.trim()
-        garbage = gc.collect()
+        garbage = self._setup.garbage.collect()
         self._setup.caches.clear_types()
         self._setup.engine.fence()
         return garbage
@@ -258,6 +261,7 @@ class Recorder:
         self._expected = expected
         self._progress = progress
         self._began = time.monotonic()
+        self._collects = gc.isenabled()
         self._undo = ExitStack()
         self._plan_steps = self._plan()
         self._phase: Phase = next(self._plan_steps)
@@ -318,6 +322,8 @@ class Recorder:
         if setup.engine is not None and not self._ended:
             yield from self._trace(setup, setup.engine)
         self.notes += setup.own.values()
+        if not (self._collects and gc.isenabled()):
+            self.judge.must_decide("garbage")  # nobody else collects it
         gc.unfreeze()  # referrers of a frozen object cannot be found
         if self.judge.grows and not self._ended:
             yield from self._hunt(setup)
@@ -367,6 +373,7 @@ class Recorder:
             traced = len(found["python_heap"])
             rows = {name: s.first(traced) for name, s in table.series().items()}
             found |= setup.own_growth({**rows, **found})
+            found[GARBAGE_QUANTITY.name] = rows[GARBAGE_QUANTITY.name]
             lost = table.filled - traced
             steps = self._more("trace", found, phase, table.filled, last=lost > 0)
         heap.close()

@@ -126,6 +126,8 @@ def test_garbage_is_a_leak_where_the_collector_is_off(tmp_path):
         gc.enable()
     assert result.findings["garbage"].decides
     assert result.verdict is Verdict.GROWS
+    assert [suspect.kind for suspect in result.suspects] == ["cycle"]
+    assert result.diagnoses[0].name == "reference-cycles"
 
 
 def test_a_loop_is_measured_as_a_step_is(tmp_path):

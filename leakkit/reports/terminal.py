@@ -41,6 +41,7 @@ _LABELS = {
     "descriptor": "Descriptor",
     "thread": "Thread",
     "child": "Child",
+    "cycle": "In cycles",
     "time": "Slower",
 }
 _LABEL_WIDTH = 12

@@ -13,7 +13,7 @@ class Suspect:
 
     Args:
         kind: ``site``, ``container``, ``object``, ``retrace``, ``file``, ``thread``, ``child``,
-            ``descriptor``, ``cache`` or ``time``.
+            ``descriptor``, ``cache``, ``cycle`` or ``time``.
         where: the place as a person would write it: ``train.py:41 in train_step`` or
             ``list `history` in module train``.
         what: what is there: ``+1 EagerTensor a step, 220 items``.

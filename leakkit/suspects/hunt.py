@@ -21,6 +21,7 @@ from leakkit.suspects import (
 )
 from leakkit.suspects.caches import Audits
 from leakkit.suspects.census import Censuses
+from leakkit.suspects.cycles import Cycles
 from leakkit.suspects.makers import Makers
 from leakkit.suspects.paths import Namer
 from leakkit.suspects.sites import rank_sites
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _CENSUSES = (2, 4, 8, 16, 32, 64, 128, 256)  # boundaries with a census, besides first and last
 _PROFILED = (1, 5, 9, 17, 33, 65, 129)  # boundaries before the steps that are profiled
+_COLLECTED = 3  # the boundary at which reference cycles are looked at: a step like any other
 _NAMED = 24  # containers to look for names for
 
 
@@ -61,6 +63,7 @@ class Hunt:
         self._makers = Makers()
         self._present: list[Suspect] = []
         self._audits = Audits(frameworks)
+        self._cycles = Cycles()
         self._snapshots = Snapshots(frameworks, saved) if saved is not None else None
         self._files = files.Folders()
         self._processes: list[processes.Snapshot] = []
@@ -85,6 +88,8 @@ class Hunt:
         """One step is over."""
         self._steps += 1
         self._times.stop(self._steps)
+        if self._steps == _COLLECTED:
+            self._cycles.collect()
         gc.collect()
         self._audits.boundary()
         if self._steps in _CENSUSES:
@@ -136,6 +141,8 @@ class Hunt:
             *self._makers.suspects(self._steps),
             *self._present,
         ]
+        if "garbage" in findings and findings["garbage"].decides:
+            found += self._cycles.suspects()
         self.notes += [*self._tracers.failed, *self._audits.failed]
         return ranking.rank(found, findings)
 
