@@ -71,7 +71,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--keep", type=Path, help="keep each result's JSON in this folder")
     parser.add_argument("--options", default="", help="more options for leakkit run")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    return options
 
 
 def _labels() -> dict[str, Label]:
