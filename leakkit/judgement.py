@@ -18,14 +18,8 @@ ORDER = (
     "live_objects", "traces", "threads", "fds", "children", "files", "file_bytes", "latency",
 )  # fmt: skip
 _LAST = (
-    "allocations",
-    "allocated",
-    "garbage",
-    "python_blocks",
-    "rss",
-    "children_memory",
-    "cpu_time",
-)
+    "allocations", "allocated", "garbage", "python_blocks", "rss", "children_memory", "cpu_time",
+)  # fmt: skip
 # Best evidence first: where one series was measured in both passes, growth found in the trace
 # pass is exact; growth found only in the watch pass is of a kind that the engine cannot see.
 _BEST = (

@@ -26,9 +26,7 @@ _RECORD = np.dtype([("address", "i8"), ("size", "i8"), ("allocator", "i4"), ("st
 _BYTES_READ_A_SECOND = 4e6  # 4.3 bytes a record, 1.5 million records a second, some to spare
 _PIECE = 1_000_000  # records read at once: some 50 MB
 _LEAST_RISE = 0.005  # of the allocations of a step; the trend asks for eight times that
-_OWN_START = (
-    4096  # bytes that leakkit's own code may keep in the first step of a stretch; seen: 600
-)
+_OWN_START = 4096  # bytes that leakkit itself may keep in a stretch's first step; seen: 600
 _STACKS = 2**28  # more than a file can have Python stacks, or native ones
 _SITES_A_FILE = 2 * _STACKS**2  # site numbers of one file
 _FIELDS = attrgetter("address", "size", "allocator", "stack_id")
