@@ -321,6 +321,13 @@ def test_stacks_show_where_they_were_asked_for():
     assert "called by   matmul (lib/math_ops.py:7) ← step (train.py:3)\n" in full
 
 
+def test_only_a_site_has_stacks():
+    """A thread's fact of the same name says that native code started it."""
+    thread = Suspect("thread", "tf_data", "+1", 1, "threads", facts={"native": True})
+    text = render(result(finding("threads", verdict=GROWS, slope=1.0), suspects=[thread]))
+    assert "Thread        tf_data" in text
+
+
 def test_labels_are_words():
     assert [label(n) for n in ("fds", "device_memory:GPU:1", "tf_gradient_registry")] == [
         "descriptors",

@@ -276,6 +276,8 @@ def _suspect_texts(suspects: Sequence[Suspect], style: Style) -> Iterator[tuple[
 
 def _stacks(suspect: Suspect, style: Style) -> Iterator[tuple[str, str]]:
     """Native frames where they were asked for; the whole Python stack in a verbose report."""
+    if suspect.kind != "site":
+        return
     if text := native_stack(suspect):
         yield "  natively", text
     if style.verbose and (text := python_stack(suspect)):
