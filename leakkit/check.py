@@ -21,6 +21,7 @@ from leakkit.recording import Recording
 from leakkit.result import Finding, LeakError, Result
 from leakkit.settings import Settings, make_settings
 from leakkit.suspects import Suspect
+from leakkit.suspects.snapshots import saved
 from leakkit.trend import Verdict
 
 T = TypeVar("T")
@@ -202,7 +203,7 @@ class Check:
         recording = recorder.recording
         if outcome is Verdict.GROWS and recorder.hunt is not None:
             suspects = recorder.hunt.suspects(findings, recording.sites(), SUSPECT_SECONDS)
-            recorder.notes += recorder.hunt.notes
+            recorder.notes += [*recorder.hunt.notes, *_fleeting(recording)]
             findings, filling = settle_bounded(findings, suspects)
             recorder.notes += filling
             outcome = verdict(findings)
@@ -280,6 +281,13 @@ def _indexed(
             "and may take the step index first"
         ) from None
     return lambda index: step(index, *args, **kwargs)
+
+
+def _fleeting(recording: Recording) -> list[str]:
+    """A note where files that another program is to open go with the result."""
+    if recording.temporary is None or not saved(recording.path):
+        return []
+    return [f"{recording.path} is removed with this result; give directory= to keep it"]
 
 
 def _length_hint(iterable: Iterable[Any]) -> int | None:

@@ -226,10 +226,12 @@ def _slug(device: str) -> str:
 def _temporary(folder: Path | None, *, keep: bool) -> Iterator[Path]:
     """Temporary files of the step go below the recording's folder, where they are counted.
 
-    A folder that nobody asked for is dropped, unless the step raised: it may be all there is.
+    A folder that nobody asked for is dropped, unless the step raised, where it may be all there
+    is, or a note names a snapshot in it.
     """
     from leakkit.probes.folders import private_temp
     from leakkit.recording import RecordingError
+    from leakkit.suspects.snapshots import saved
 
     folder = folder or Path(tempfile.mkdtemp(prefix="leakkit-"))
     try:
@@ -241,7 +243,7 @@ def _temporary(folder: Path | None, *, keep: bool) -> Iterator[Path]:
         keep |= (folder / "meta.json").exists()
         raise
     finally:
-        if not keep:
+        if not keep and not saved(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 

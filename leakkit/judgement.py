@@ -103,6 +103,16 @@ class Judgement:
             for series, trend in looked.values()
         )
 
+    @property
+    def growing(self) -> set[str]:
+        """Names of the series that grow in any pass, those that only advise among them."""
+        return {
+            name
+            for looked in self._passes.values()
+            for name, (_, trend) in looked.items()
+            if trend.verdict is Verdict.GROWS
+        }
+
     def findings(self) -> dict[str, Finding]:
         """One finding a series, in report order."""
         rank = {key: position for position, key in enumerate(_BEST)}

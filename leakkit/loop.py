@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import Any, Protocol
 
 from leakkit.frameworks import Framework, active
+from leakkit.frameworks.memory import of_a_device
 from leakkit.heap import Engine, Site, engine
 from leakkit.heap.caches import StandardCaches
 from leakkit.probes import Probe
@@ -64,6 +65,10 @@ class Judge(Protocol):
     @property
     def grows(self) -> bool:
         """Whether the looks so far already found that the step grows."""
+
+    @property
+    def growing(self) -> set[str]:
+        """Names of the series that the looks so far found to grow."""
 
 
 class Phase:
@@ -407,7 +412,8 @@ class Recorder:
         return 0 if last else min(more, room)
 
     def _hunt(self, setup: Setup) -> Iterator[Phase]:
-        self.hunt = Hunt(setup.frameworks, self.settings.folders, self.recording.path)
+        saved = self.recording.path if of_a_device(self.judge.growing) else None
+        self.hunt = Hunt(setup.frameworks, self.settings.folders, saved)
         self.hunt.begin()
         self._undo.callback(self.hunt.end)
         least = time.monotonic() + LEAST_HUNT * self.settings.max_seconds

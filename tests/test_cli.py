@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leakkit.cli import main
+from leakkit.cli import _temporary, main
 
 STEPS = """
 kept = []
@@ -202,6 +202,13 @@ def test_without_dir_nothing_is_left_behind(steps, monkeypatch):
     assert list(temporary.iterdir()) == []
     assert main(["run", "mysteps.py:broken"]) == 2
     assert (next(temporary.iterdir()) / "meta.json").exists()
+
+
+def test_a_folder_with_a_snapshot_in_it_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with _temporary(None, keep=False) as temp:
+        (temp.parent / "fake-memory-snapshot.pickle").write_bytes(b"blocks")
+    assert [f.name for f in tmp_path.rglob("*.pickle")] == ["fake-memory-snapshot.pickle"]
 
 
 def test_help_teaches_with_examples(capsys):

@@ -50,6 +50,76 @@ def test_what_is_read_of_pytorch():
     assert said["started"] is False  # looking must not make a CUDA context
 
 
+FAKE_CUDA = """
+from pathlib import Path
+from types import SimpleNamespace
+from leakkit.suspects.snapshots import saved
+
+class FakeCuda:
+    # A fake: there is no GPU here, so what is allocated on it is a number that steps raise.
+    allocated, recording, calls, fails = 0, False, [], False
+
+    def _record_memory_history(self, enabled="all", **options):
+        self.recording = enabled is not None
+        self.calls.append([enabled, options.get("stacks")])
+
+    def _dump_snapshot(self, file):
+        assert self.recording and not self.fails, "no snapshot of a fake"
+        Path(file).write_bytes(b"blocks")
+
+fake = FakeCuda()
+torch.cuda.is_available = torch.cuda.is_initialized = lambda: True
+torch.cuda.device_count = lambda: 1
+torch.cuda.get_device_properties = lambda i: SimpleNamespace(total_memory=2**30, name="a fake")
+torch.cuda.synchronize = torch.cuda.reset_peak_memory_stats = lambda i: None
+torch.cuda.memory_allocated = torch.cuda.max_memory_allocated = lambda i: fake.allocated
+torch.cuda.memory_reserved = lambda i: 2**30
+torch.cuda.memory = fake
+torch._C._cuda_isHistoryEnabled = lambda: fake.recording
+
+def on_the_gpu():
+    fake.allocated += 512
+
+def on_the_cpu():
+    kept.append(torch.ones(4))
+
+def measured(step):
+    result = check(step, steps=24, max_steps=24, heap="off")
+    say(verdict=result.verdict.value, files=[f.name for f in saved(result.recording.path)],
+        notes=[n for n in result.notes if "snapshot" in n or "removed" in n],
+        calls=fake.calls, recording=fake.recording)
+"""
+
+
+def test_what_a_fake_gpu_allocated_while_its_memory_grew_is_saved():
+    said = fresh_process.run(SETUP, FAKE_CUDA, "measured(on_the_gpu)")
+    assert said["verdict"] == "grows"
+    assert said["files"] == ["torch-memory-snapshot.pickle"]
+    note, fleeting = said["notes"]
+    assert note.startswith("PyTorch recorded its allocations: /")
+    assert note.endswith("torch-memory-snapshot.pickle; open it at https://pytorch.org/memory_viz")
+    assert "give directory= to keep it" in fleeting
+    assert said["calls"] == [["all", "python"], [None, None]]
+    assert said["recording"] is False
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "calls", "notes"),
+    [
+        ("", "on_the_cpu", 0, 0),
+        ("fake.recording = True", "on_the_gpu", 0, 0),  # the user's own recording
+        ("fake.fails = True", "on_the_gpu", 2, 1),
+        ("del FakeCuda._record_memory_history", "on_the_gpu", 0, 1),
+    ],
+)
+def test_no_snapshot_is_made_of_a_fake_gpu(before, step, calls, notes):
+    said = fresh_process.run(SETUP, FAKE_CUDA, before, f"measured({step})")
+    assert (said["verdict"], said["files"]) == ("grows", [])
+    assert (len(said["calls"]), len(said["notes"])) == (calls, notes)
+    assert said["recording"] is (before == "fake.recording = True")
+    assert all(note.startswith("PyTorch gave no snapshot") for note in said["notes"])
+
+
 STEPS = {
     "loss with its graph": (
         "step = lambda: kept.append((x * w).sum())",

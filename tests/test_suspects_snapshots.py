@@ -1,7 +1,7 @@
 """Snapshots of a framework's own allocator, on adapters made for the test."""
 
 from leakkit.frameworks import Framework
-from leakkit.suspects.snapshots import Snapshots
+from leakkit.suspects.snapshots import Snapshots, saved
 
 
 class Recording(Framework):
@@ -15,7 +15,7 @@ class Recording(Framework):
 
     def snapshot(self, folder):
         assert self.recording
-        path = folder / "memory.pickle"
+        path = folder / "fake-memory-snapshot.pickle"
         path.write_bytes(b"blocks")
         return [path]
 
@@ -28,17 +28,21 @@ class Moved(Framework):
     def record(self):
         raise AttributeError("no _record_memory_history")
 
+    def snapshot(self, folder):
+        raise AssertionError("nothing was recorded")
+
 
 def test_what_was_recorded_is_saved_and_named(tmp_path):
     snapshots = Snapshots([Recording(), Framework()], tmp_path)
     snapshots.begin()
     snapshots.end()
-    file = tmp_path / "memory.pickle"
+    [file] = saved(tmp_path.parent)
+    assert file == tmp_path / "fake-memory-snapshot.pickle"
     assert file.read_bytes() == b"blocks"
     assert snapshots.notes == [f"Fake recorded its allocations: {file}; open it with a viewer"]
 
 
-def test_a_snapshot_that_fails_costs_a_note_only(tmp_path):
+def test_a_snapshot_that_fails_costs_one_note(tmp_path):
     snapshots = Snapshots([Moved(), Recording()], tmp_path / "absent")
     snapshots.begin()
     snapshots.end()

@@ -167,10 +167,13 @@ class Framework(ABC):
         return None
 
     def record(self) -> None:  # noqa: B027 - optional
-        """Start recording allocations with their stacks, for ``snapshot``."""
+        """Start recording allocations with their stacks: the memory of a device grows."""
 
     def snapshot(self, folder: Path) -> list[Path]:
-        """Save what was recorded, and stop recording; returns the files written."""
+        """Save what was recorded, and stop recording; returns the files written.
+
+        Their names contain ``-memory-snapshot.``: a folder with one in it is kept.
+        """
         return []
 
 

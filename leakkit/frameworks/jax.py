@@ -111,7 +111,7 @@ class Jax(Framework):
 
     def snapshot(self, folder: Path) -> list[Path]:
         """Write ``jax.profiler``'s device memory profile, which pprof reads."""
-        path = folder / "jax-memory.prof"
+        path = folder / "jax-memory-snapshot.prof"
         _jax().profiler.save_device_memory_profile(str(path))
         return [path]
 

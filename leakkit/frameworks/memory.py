@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from leakkit.frameworks import Device, Framework
@@ -52,6 +52,11 @@ class DeviceMemoryProbe(Probe):
         if self._reserved:
             values.append(float("nan") if memory.reserved is None else memory.reserved)
         return values
+
+
+def of_a_device(names: Iterable[str]) -> bool:
+    """Whether one of these series counts the memory of a device."""
+    return any(name.startswith((MEMORY, RESERVED)) for name in names)
 
 
 def fragmented(findings: Mapping[str, Finding]) -> list[str]:

@@ -30,10 +30,11 @@ class Torch(Framework):
 
     name = "PyTorch"
     module = "torch"
-    viewer = "open it at https://docs.pytorch.org/memory_viz"
+    viewer = "open it at https://pytorch.org/memory_viz"
 
     def __init__(self) -> None:
         self._missing: list[str] = []
+        self._recording = False
 
     def versions(self) -> dict[str, str]:
         """PyTorch's version, and CUDA's where it was built with it."""
@@ -116,18 +117,27 @@ class Torch(Framework):
         return made
 
     def record(self) -> None:
-        """Start recording allocations with their stacks, for ``snapshot``."""
-        if _cuda_used():
-            _torch().cuda.memory._record_memory_history(max_entries=_SNAPSHOT_ENTRIES)
+        """Start recording CUDA allocations with their Python stacks, for ``snapshot``.
+
+        A recording that the user has started is left to the user.
+        """
+        if not _cuda_used() or _recorded_by_user():
+            return
+        # Only Python frames: C++ frames are looked up when the snapshot is written, one by one.
+        _torch().cuda.memory._record_memory_history(stacks="python", max_entries=_SNAPSHOT_ENTRIES)
+        self._recording = True
 
     def snapshot(self, folder: Path) -> list[Path]:
-        """Write the CUDA allocator's snapshot for PyTorch's memory viewer, and stop recording."""
-        if not _cuda_used():
+        """Write what ``record`` recorded for PyTorch's memory viewer, and stop recording."""
+        if not self._recording:
             return []
-        path = folder / "torch-memory.pickle"
+        path = folder / "torch-memory-snapshot.pickle"
         memory = _torch().cuda.memory
-        memory._dump_snapshot(str(path))
-        memory._record_memory_history(enabled=None)
+        self._recording = False
+        try:
+            memory._dump_snapshot(str(path))
+        finally:
+            memory._record_memory_history(enabled=None)
         return [path]
 
 
@@ -194,6 +204,12 @@ def _cuda_used() -> bool:
     """Whether this process has a CUDA context; asking for more would make one."""
     cuda = _torch().cuda
     return bool(cuda.is_available() and cuda.is_initialized())
+
+
+def _recorded_by_user() -> bool:
+    """Whether a history is recorded already; not, where a version does not tell."""
+    tells = getattr(_torch()._C, "_cuda_isHistoryEnabled", None)
+    return tells is not None and bool(tells())
 
 
 def _mps() -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leakkit.frameworks import Framework
-
-T = TypeVar("T")
 
 
 class Snapshots:
@@ -18,27 +16,34 @@ class Snapshots:
 
     def __init__(self, frameworks: Sequence[Framework], folder: Path) -> None:
         self._frameworks, self._folder = frameworks, folder
+        self._recording: list[Framework] = []
         self.notes: list[str] = []
 
     def begin(self) -> None:
         """Let the frameworks record their allocations."""
         for framework in self._frameworks:
-            self._try(framework, framework.record, None)
+            with self._noting(framework):
+                framework.record()
+                self._recording.append(framework)
 
     def end(self) -> None:
         """Write what they recorded."""
-        for framework in self._frameworks:
-            nothing: list[Path] = []
-            files = self._try(framework, partial(framework.snapshot, self._folder), nothing)
-            self.notes += [
-                f"{framework.name} recorded its allocations: {file}; {framework.viewer}"
-                for file in files
-            ]
+        for framework in self._recording:
+            with self._noting(framework):
+                self.notes += [
+                    f"{framework.name} recorded its allocations: {file}; {framework.viewer}"
+                    for file in framework.snapshot(self._folder)
+                ]
 
-    def _try(self, framework: Framework, ask: Callable[[], T], otherwise: T) -> T:
+    @contextmanager
+    def _noting(self, framework: Framework) -> Iterator[None]:
         """Private names move and disks are full: neither costs the report."""
         try:
-            return ask()
+            yield
         except Exception as error:
             self.notes.append(f"{framework.name} gave no snapshot of its allocations: {error}")
-            return otherwise
+
+
+def saved(folder: Path) -> list[Path]:
+    """The snapshots in a recording's folder, or below it."""
+    return sorted(folder.rglob("*-memory-snapshot.*"))

@@ -99,6 +99,27 @@ def test_the_peak_is_that_of_one_step(tmp_path):
     assert said["saved"][0] > 0
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+def test_what_was_allocated_while_device_memory_grew_is_saved():
+    said = run(
+        TORCH,
+        """
+        import pickle
+        from leakkit.suspects.snapshots import saved
+        make()
+        result = check(lambda: kept.append(make()), heap="off")
+        file, = saved(result.recording.path)
+        frames = [f["name"] for t in pickle.loads(file.read_bytes())["device_traces"]
+                  for entry in t for f in entry.get("frames", [])]
+        kept.clear()
+        flat = check(lambda: (make(), None)[1], heap="off")
+        say(named=any(str(file) in note for note in result.notes), made="make" in frames,
+            on=torch._C._cuda_isHistoryEnabled(), flat=len(saved(flat.recording.path)))
+        """,
+    )
+    assert said == {"named": True, "made": True, "on": False, "flat": 0}
+
+
 @pytest.mark.skipif(find_spec("pynvml") is None, reason="nvidia-ml-py is not installed")
 @pytest.mark.parametrize("framework", MADE)
 def test_the_driver_is_asked(framework):
