@@ -91,7 +91,7 @@ class Check:
         """
         with self._recording(_length_hint(iterable)) as recorder:
             try:
-                for item in iterable:
+                for item in _Timed(iterable, recorder.waited):
                     recorder.begin()
                     yield item
                     del item
@@ -226,6 +226,19 @@ class Check:
             diagnoses=tuple(diagnoses),
             seconds=time.monotonic() - self._began,
         )
+
+
+class _Timed(Iterator[T]):
+    """Items, and how long each took to come. It keeps none: what it kept would count as alive."""
+
+    def __init__(self, items: Iterable[T], tell: Callable[[float], None]) -> None:
+        self._items, self._tell = iter(items), tell
+
+    def __next__(self) -> T:
+        began = time.perf_counter()
+        item = next(self._items)
+        self._tell(time.perf_counter() - began)
+        return item
 
 
 def watch(**settings: Any) -> Check:

@@ -91,6 +91,9 @@ class Phase:
     def after(self, result: Any) -> None:
         """Just after a step."""
 
+    def waited(self, seconds: float) -> None:
+        """The loop waited so long for the next step's data."""
+
     def analysis_seconds(self) -> float:
         """What must still be done with these steps takes about this long."""
         return 0.0
@@ -128,11 +131,11 @@ class WatchPass(Phase):
         self._table, self._setup = table, setup
         self._clock, self._garbage = setup.clock, setup.garbage
         self._readings: list[float] = []
-        self._left = 0.0  # when the last boundary was over
+
+    def waited(self, seconds: float) -> None:
+        self._setup.waiting += seconds
 
     def before(self) -> None:
-        if self._left:
-            self._setup.waiting += time.perf_counter() - self._left
         if self.done % self._setup.every == 0:
             self._control = self._setup.control.run(min(3, self._setup.every))
         self._clock.start()
@@ -145,7 +148,6 @@ class WatchPass(Phase):
         if self.done % self._setup.every == 0:
             self._readings = self._read()
         self._table.append([wall, cpu, self._control, *self._readings])
-        self._left = time.perf_counter()
 
     def _read(self) -> list[float]:
         """Collect, then ask every probe."""
@@ -216,7 +218,7 @@ class Setup:
         self.every = max(1, min(READ_EVERY, settings.steps // LEAST_READINGS)) if short else 1
         self.engine: Engine | None = engine(settings.heap, recording.path, native=settings.native)
         self.caches = StandardCaches()
-        self.waiting = 0.0  # seconds between the steps of the watch pass: for data, most likely
+        self.waiting = 0.0  # seconds of the watch pass in which the loop waited for data
         self.own: dict[str, str] = {}  # a sentence for each series that is the framework's own
 
     def own_growth(self, series: Mapping[str, Series]) -> dict[str, Series]:
@@ -270,6 +272,10 @@ class Recorder:
         self._undo = ExitStack()
         self._plan_steps = self._plan()
         self._phase: Phase = next(self._plan_steps)
+
+    def waited(self, seconds: float) -> None:
+        """Just before ``begin``, by a loop that knows how long it waited for the step's data."""
+        self._phase.waited(seconds)
 
     def begin(self) -> None:
         """Just before a step."""
@@ -361,7 +367,8 @@ class Recorder:
             own = setup.own_growth(series)
             steps = self._more("watch", {**series, **own}, phase, table.filled)
         self.recording.watch = series
-        self.notes += starved(series, setup.waiting)
+        if hungry := starved(series, setup.waiting):
+            self.notes.append(str(hungry))
         self._keep("watch", list(own.values()))
 
     def _trace(self, setup: Setup, heap: Engine) -> Iterator[Phase]:

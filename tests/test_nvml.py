@@ -1,16 +1,20 @@
 """The NVML probe on a fake driver: there is no GPU here, so all counts below are made up."""
 
 import os
+import re
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from leakkit.check import Check
 from leakkit.frameworks import present
 from leakkit.probes import Unavailable
 from leakkit.probes.nvml import Nvml, gpus, starved
 from leakkit.series import Kind, Quantity, Series
+from leakkit.settings import Settings
 
 MIB = 2**20
 
@@ -115,11 +119,69 @@ def watched(busy, seconds):
 
 
 def test_an_idle_gpu_is_put_down_to_the_input_pipeline_where_the_loop_waits_for_it():
-    [said] = starved(watched(30.0, seconds=4.0), waiting=6.0)
-    assert said.startswith("GPU:0 was busy 30 % of the time, and 60 % ")
-    assert starved(watched(90.0, seconds=4.0), waiting=6.0) == []
-    assert starved(watched(30.0, seconds=4.0), waiting=0.1) == []
-    assert starved(watched(float("nan"), seconds=4.0), waiting=6.0) == []
+    found = starved(watched(30.0, seconds=4.0), waiting=6.0)
+    assert (found.busy, found.waiting) == ({"GPU:0": 30.0}, 0.6)
+    assert str(found).startswith(
+        "GPU:0 is busy 30 % of the time; 60 % of each step's time is spent waiting for data: "
+        "the input pipeline is the likely cause."
+    )
+
+
+@pytest.mark.parametrize(
+    ("busy", "seconds", "waiting"),
+    [
+        (90.0, 4.0, 6.0),  # the GPU works
+        (30.0, 4.0, 0.1),  # the loop does not wait
+        (30.0, 0.4, 0.5),  # too short for the driver's figure
+        (30.0, 0.0, 0.0),
+        (float("nan"), 4.0, 6.0),  # the driver does not say
+    ],
+)
+def test_nothing_is_said_of_the_input_pipeline(busy, seconds, waiting):
+    assert starved(watched(busy, seconds), waiting) is None
+
+
+def test_a_pass_without_steps_and_a_machine_without_a_driver_say_nothing():
+    none = {name: s.first(0) for name, s in watched(30.0, 4.0).items()}
+    assert starved(none, waiting=6.0) is None
+    assert starved({"latency": watched(30.0, 4.0)["latency"]}, waiting=6.0) is None
+
+
+def test_only_a_loop_that_takes_items_waits_for_data(monkeypatch, tmp_path):
+    """A fake driver and real waits: what is told of the watch pass of three kinds of loop."""
+
+    class IdleGpu(Nvml):
+        """A fake GPU that is busy 31 % of the time."""
+
+        traced = False
+
+        def __init__(self):
+            super().__init__(FakeNvml())
+
+        def _utilisation(self, handle):
+            return 31.0
+
+    def slow_items(seconds):
+        for index in range(1000):
+            time.sleep(seconds)
+            yield index
+
+    monkeypatch.setattr("leakkit.loop.make_probes", lambda *_: ([IdleGpu()], []))
+    monkeypatch.setattr("leakkit.probes.nvml.LEAST_SECONDS", 0.05)
+
+    def said(name, drive):
+        check = Check(Settings(24, 24, warmup=3, heap="off", directory=tmp_path / name))
+        drive(check)
+        return [note for note in check.finish().notes if "input pipeline" in note]
+
+    def loop(wait, step):
+        return lambda check: [time.sleep(step) for _ in check.steps(slow_items(wait))]
+
+    [note] = said("slow", loop(0.01, 0.002))
+    assert note.startswith("GPU:0 is busy 31 % and GPU:1 is busy 31 % of the time; ")
+    assert 60 < int(re.search(r"; (\d+) % of each", note)[1]) < 95
+    assert said("fast", loop(0.0, 0.005)) == []
+    assert said("step", lambda check: check.run(time.sleep, 0.005)) == []
 
 
 def test_gpus_are_named_without_asking_a_framework(monkeypatch):

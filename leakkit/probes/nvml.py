@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from leakkit.probes import Kind, Probe, Quantity, Unavailable
 
@@ -21,6 +24,7 @@ HOW_TO_GET = "install nvidia-ml-py, e.g. pip install 'leakkit[gpu]'"
 #: Below this share of the time that a GPU works, something else holds the step up.
 BUSY = 70.0
 WAITING = 0.2  # share of the time; less is no reason for a GPU to idle
+LEAST_SECONDS = 1.0  # the driver's figure is that of up to a second: of less it says nothing
 UTILISATION = "gpu_utilisation:"
 
 
@@ -87,23 +91,48 @@ class Nvml(Probe):
             return float("nan")
 
 
-def starved(series: Mapping[str, Series], waiting: float) -> list[str]:
-    """A sentence for each GPU that idles where waiting for data is the likely cause.
+@dataclass(frozen=True)
+class Starved:
+    """GPUs that idle while the loop waits for data.
+
+    Args:
+        busy: percent of the time that each of them works, by name.
+        waiting: the share of the loop's time that goes into waiting for its next item.
+    """
+
+    busy: Mapping[str, float]
+    waiting: float
+
+    def __str__(self) -> str:
+        works = " and ".join(f"{name} is busy {busy:.0f} %" for name, busy in self.busy.items())
+        return (
+            f"{works} of the time; {100 * self.waiting:.0f} % of each step's time is spent waiting "
+            "for data: the input pipeline is the likely cause. Load in parallel, or prefetch."
+        )
+
+
+def starved(series: Mapping[str, Series], waiting: float) -> Starved | None:
+    """The GPUs that idle where waiting for data is the likely cause; ``None`` where it is not.
 
     Args:
         series: those of the watch pass.
-        waiting: seconds that the loop took between its steps, leakkit's own time left out.
+        waiting: seconds of that pass in which the loop waited for its next item.
     """
     total = waiting + float(series["latency"].values.sum())
-    if waiting < WAITING * total:
-        return []
-    return [
-        f"{name.partition(':')[2]} was busy {s.values.mean():.0f} % of the time, and "
-        f"{100 * waiting / total:.0f} % of the time went into waiting for the next item: the "
-        "input pipeline holds the step up. Load in parallel, or prefetch."
+    if total < LEAST_SECONDS or waiting < WAITING * total:
+        return None
+    busy = {name: value for name, value in _utilisation(series).items() if value < BUSY}
+    return Starved(busy, waiting / total) if busy else None
+
+
+def _utilisation(series: Mapping[str, Series]) -> dict[str, float]:
+    """Percent that each GPU was busy, by its name, where the driver ever told."""
+    told = {
+        name.removeprefix(UTILISATION): s.values[np.isfinite(s.values)]
         for name, s in series.items()
-        if name.startswith(UTILISATION) and s.values.mean() < BUSY
-    ]
+        if name.startswith(UTILISATION)
+    }
+    return {name: float(values.mean()) for name, values in told.items() if len(values)}
 
 
 def gpus() -> list[str]:
