@@ -19,7 +19,7 @@ from leakkit.judgement import Judgement, settle_bounded, verdict
 from leakkit.loop import Progress, Recorder
 from leakkit.recording import Recording
 from leakkit.result import Finding, LeakError, Result
-from leakkit.settings import Settings, make_settings
+from leakkit.settings import Settings, SettingsError, make_settings
 from leakkit.suspects import Suspect
 from leakkit.suspects.snapshots import saved
 from leakkit.trend import Verdict
@@ -117,6 +117,8 @@ class Check:
         """The recorder, for a loop that calls ``begin`` and ``end`` itself."""
         if self._recorder is not None:
             raise RuntimeError("this check has already run: use one check for each step")
+        if (self.settings.device or "").strip().lower() == "all":
+            raise SettingsError("device 'all' is for tests and leakkit run: one check, one device")
         self._judgement = Judgement(self.settings)
         self._began = time.monotonic()
         self._recorder = Recorder(
@@ -162,9 +164,8 @@ class Check:
         if self.settings.device is None:
             yield
             return
-        for device in find_devices(self.settings.device)[:1]:
-            with on(device):
-                yield
+        with on(find_devices(self.settings.device)[0]):
+            yield
 
     @contextmanager
     def _recording(self, expected: int | None = None) -> Iterator[Recorder]:

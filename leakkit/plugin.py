@@ -71,7 +71,7 @@ OPTIONS = (
     Option("max_seconds", "time for one measurement, e.g. 30 or '2 min' (default 30)", "TIME"),
     Option("limit", "accepted growth, e.g. 'python_heap=64 B/step'", "SERIES=VALUE", many=True),
     Option("probes", "names of the probes to use, separated by commas", "NAMES"),
-    Option("device", "the device that the steps must run on: cpu, gpu, gpu:1, tpu, all", "NAME"),
+    Option("device", "where tests must run: cpu, gpu, gpu:1, tpu, or all: once on each", "NAME"),
     Option("cadence", "what happens every N steps is not growth within them", "N"),
     Option("heap", "heap engine: auto, memray, tracemalloc or off", "ENGINE"),
     Option("native", "name the native functions that allocate, too (slower)"),
@@ -397,7 +397,8 @@ def leak_check(
         settings = replace(settings, folders=(*settings.folders, temp))
         use = _make(request, config, settings)
         request.node.stash[_USE] = use
-        yield use
+        with _placed(settings):
+            yield use
         use.abandon()
     if not use.used:
         text = f"{request.node.nodeid} asks for leak_check and does not use it: nothing was judged"
@@ -446,8 +447,7 @@ def _settings_of(
     options["limits"] = {**session.get("limits", {}), **marked.get("limits", {})}
     if "folders" not in options and "tmp_path" in request.fixturenames:
         options["folders"] = (request.getfixturevalue("tmp_path"),)
-    if "leakkit_device" in request.fixturenames:
-        options["device"] = request.getfixturevalue("leakkit_device") or options.get("device")
+    options["device"] = request.getfixturevalue("leakkit_device") or options.get("device")
     options["directory"] = _folder(item, options.get("directory"), request)
     try:
         return make_settings(options)
@@ -494,12 +494,29 @@ def _need_device(settings: Settings, config: Config) -> None:
         return
     from leakkit.frameworks import DeviceMissing, find_devices
 
+    if settings.device.strip().lower() == "all":  # a parametrised test has one device by now
+        _fail(
+            "leakkit: a test on all devices must name leak_check among its arguments or its "
+            "fixtures', so that there is one test for each"
+        )
     try:
         find_devices(settings.device)
     except DeviceMissing as error:
         if config.require_device:
             _fail(f"leakkit: {error}")
         pytest.skip(f"leakkit: {error}")
+
+
+@contextmanager
+def _placed(settings: Settings) -> Iterator[None]:
+    """The whole test on the device that it asks for, with what it makes before its step."""
+    if settings.device is None:
+        yield
+        return
+    from leakkit.frameworks import find_devices, on
+
+    with on(find_devices(settings.device)[0]):
+        yield
 
 
 def _need_tracker(settings: Settings, config: pytest.Config) -> None:

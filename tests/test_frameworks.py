@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+from contextlib import contextmanager
 
 import fresh_process
 import numpy as np
@@ -111,6 +112,28 @@ def test_a_missing_device_is_one_line_that_says_who_was_asked():
         frameworks.find_devices("tpu", [FakeGpu()])
     with pytest.raises(DeviceMissing, match="no framework is imported"):
         frameworks.find_devices("gpu", [])
+
+
+def test_a_framework_is_placed_on_a_device_once():
+    class Counting(FakeGpu):
+        name, placed = "Counting", 0
+
+        @contextmanager
+        def on(self, device):
+            self.placed += 1
+            yield
+
+    fake = Counting()
+    cpu, gpu = frameworks.find_devices("cpu", [fake])[0], GPU
+    with frameworks.on(gpu, [fake]):
+        with frameworks.on(gpu, [fake]):
+            assert fake.placed == 1
+        with frameworks.on(cpu, [fake]), frameworks.on(gpu, [fake]):
+            assert fake.placed == 3
+        with frameworks.on(gpu, [fake]):
+            assert fake.placed == 3
+    with frameworks.on(gpu, [fake]):
+        assert fake.placed == 4
 
 
 @pytest.mark.parametrize("spec", ["", "cuda", "gpu:", "gpu:x", "gpu:1:2", "everything"])

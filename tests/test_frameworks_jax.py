@@ -84,6 +84,20 @@ def test_a_leaking_step_grows_and_its_corrected_form_is_flat(name):
     assert flat["tf"] is False
 
 
+def test_an_idle_jax_is_placed_on_the_cpu_and_not_started():
+    said = fresh_process.run(
+        """
+        import jax
+        from leakkit import frameworks
+        adapter, = frameworks.imported()
+        cpu, = frameworks.find_devices("cpu")
+        with frameworks.on(cpu):
+            say(started=adapter.in_use(), default=str(jax.config.jax_default_device))
+        """
+    )
+    assert said == {"started": False, "default": "cpu"}
+
+
 def test_the_memory_profile_is_saved(tmp_path):
     said = fresh_process.run(
         SETUP,

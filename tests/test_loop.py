@@ -14,7 +14,7 @@ import pytest
 from leakkit.check import Check, StepError
 from leakkit.recording import Recording
 from leakkit.result import LeakError
-from leakkit.settings import Settings
+from leakkit.settings import Settings, SettingsError
 from leakkit.trend import Verdict
 
 QUICK = {"steps": 24, "max_steps": 48, "warmup": 5, "heap": "off"}
@@ -128,6 +128,11 @@ def test_garbage_is_a_leak_where_the_collector_is_off(tmp_path):
     assert result.verdict is Verdict.GROWS
     assert [suspect.kind for suspect in result.suspects] == ["cycle"]
     assert result.diagnoses[0].name == "reference-cycles"
+
+
+def test_one_check_measures_on_one_device(tmp_path):
+    with pytest.raises(SettingsError, match="one check, one device"):
+        check(tmp_path, device="all").run(lambda: None)
 
 
 def test_a_loop_is_measured_as_a_step_is(tmp_path):

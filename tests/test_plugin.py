@@ -409,6 +409,61 @@ def test_all_devices_are_one_test_each(suite, marker, option):
     done.stdout.fnmatch_lines(["*::test_step[[]CPU:0[]] PASSED*", "*::test_another PASSED*"])
 
 
+def test_a_device_of_all_that_no_framework_sees_skips_or_fails_where_required(suite, monkeypatch):
+    """As where a driver lists a GPU and no framework can use it; the GPU is made up."""
+    monkeypatch.setattr("leakkit.frameworks.present", lambda: ["CPU:0", "GPU:0"])
+    done = suite(FLAT, "--leakkit-device=all", "-rs")
+    done.assert_outcomes(passed=1, skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED*leakkit: GPU:0*"])
+    done = suite(FLAT, "--leakkit-device=all", "--leakkit-require-device")
+    done.assert_outcomes(passed=1, errors=1)
+
+
+def test_a_test_that_hides_its_leak_check_cannot_be_one_for_each_device(suite):
+    done = suite(
+        """
+        def test_step(request):
+            request.getfixturevalue("leak_check")(lambda: None)
+        """,
+        "--leakkit-device=all",
+    )
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["leakkit: a test on all devices must name leak_check *"])
+
+
+@pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed")
+def test_each_test_of_all_runs_on_its_device_with_what_it_makes(pytester, monkeypatch):
+    """JAX divides the CPU into two devices: a second one that is real."""
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    pytester.makepyfile(
+        """
+        import jax.numpy as jnp
+
+        def test_loop(leak_check, leakkit_device):
+            weights, places = jnp.ones(3), set()
+            for number in leak_check.steps(range(1000)):
+                places |= {f"CPU:{d.id}" for x in (weights, jnp.ones(3)) for d in x.devices()}
+            assert places == {leakkit_device}
+
+        def test_step(leak_check, leakkit_device):
+            places = set()
+            leak_check(lambda: places.update(d.id for d in jnp.ones(3).devices()))
+            assert [f"CPU:{number}" for number in places] == [leakkit_device]
+
+        def test_elsewhere():
+            assert [d.id for d in jnp.ones(3).devices()] == [0]
+        """
+    )
+    options = ("--leakkit-steps=12", "--leakkit-max-steps=12", "--leakkit-heap=off")
+    done = pytester.runpytest_subprocess(*QUIET, "-v", "--leakkit-device=all", *options)
+    names = {line.split()[0].partition("::")[2] for line in done.outlines if "PASSED" in line}
+    assert names == {
+        "test_loop[CPU:0]", "test_loop[CPU:1]", "test_step[CPU:0]", "test_step[CPU:1]",
+        "test_elsewhere",
+    }  # fmt: skip
+
+
 def test_recordings_go_where_they_are_asked_to_and_are_replaced(suite, pytester):
     for _ in range(2):
         done = suite(FLAT, "--leakkit-dir=recordings")

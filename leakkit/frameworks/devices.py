@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from leakkit.settings import SettingsError
 
 if TYPE_CHECKING:
     from leakkit.frameworks import Device, Framework
+
+#: The device that each framework is on by now, by the framework's name.
+_PLACED: ContextVar[Mapping[str, str] | None] = ContextVar("leakkit_placed", default=None)
 
 _SPEC = re.compile(r"(cpu|gpu|tpu)(?::(\d+))?|all", re.IGNORECASE)
 
@@ -92,12 +96,30 @@ def _reason(name: str, seen: Sequence[Device], frameworks: Sequence[Framework]) 
 
 @contextmanager
 def on(device: Device, frameworks: Sequence[Framework] | None = None) -> Iterator[None]:
-    """Place what every active framework makes inside the ``with`` block on ``device``.
+    """Place what every imported framework makes inside the ``with`` block on ``device``.
 
-    A framework that does not see the device is left as it is.
+    A framework that does not see the device is left as it is, and so is one that is on it already:
+    entered twice, PyTorch's placing would slow every call twice.
     """
+    before = _PLACED.get() or {}
     with ExitStack() as stack:
-        for framework in _asked(device.name) if frameworks is None else frameworks:
-            if any(d.name == device.name for d in framework.devices()):
+        stack.callback(_PLACED.set, before)
+        for framework in _placeable(device, frameworks):
+            if before.get(framework.name) != device.name:
                 stack.enter_context(framework.on(device))
+                _PLACED.set({**(_PLACED.get() or {}), framework.name: device.name})
         yield
+
+
+def _placeable(device: Device, frameworks: Sequence[Framework] | None) -> list[Framework]:
+    """The frameworks that see ``device``; the idle are not asked, for each sees the first CPU."""
+    from leakkit.frameworks import imported
+
+    if frameworks is None and device.name == "CPU:0":
+        return [f for f in imported() if not f.in_use() or _sees(f, device)]
+    asked = _asked(device.name) if frameworks is None else frameworks
+    return [f for f in asked if _sees(f, device)]
+
+
+def _sees(framework: Framework, device: Device) -> bool:
+    return any(seen.name == device.name for seen in framework.devices())

@@ -98,8 +98,9 @@ class Jax(Framework):
         )
 
     def on(self, device: Device) -> AbstractContextManager[Any]:
-        """``jax.default_device``."""
-        placed: AbstractContextManager[Any] = _jax().default_device(_find(device))
+        """``jax.default_device``; an idle JAX gets the platform's name, which starts nothing."""
+        where = _find(device) if self.in_use() else device.kind
+        placed: AbstractContextManager[Any] = _jax().default_device(where)
         return placed
 
     def allocate(self, device: Device, nbytes: int) -> Any:
