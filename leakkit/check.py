@@ -212,9 +212,8 @@ class Check:
             diagnoses = diagnose(suspects, findings)
         else:
             suspects = []
-        recording.meta["frameworks"] = describe_frameworks(
-            recorder.setup.frameworks if recorder.setup else ()
-        )
+        setup = recorder.setup
+        recording.meta["frameworks"] = describe_frameworks(setup.frameworks if setup else ())
         with suppress(OSError):  # a full disk, which the recorder has noted
             recording.finish()
         return Result(
@@ -223,6 +222,7 @@ class Check:
             findings=findings,
             recording=recording,
             notes=tuple(recorder.notes),
+            remarks=tuple(setup.remarks) if setup else (),
             suspects=tuple(suspects),
             diagnoses=tuple(diagnoses),
             seconds=time.monotonic() - self._began,

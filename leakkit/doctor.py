@@ -125,7 +125,7 @@ def examine(name: str, *, plant: bool, device: str | None = None, write: Write =
         *_synchronize(framework),
     ]:
         write(f"  {line}")
-    for note in framework.notes():
+    for note in [*framework.notes(), *framework.remarks()]:
         write(f"  note: {note}")
     if not plant:
         return 0

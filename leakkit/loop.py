@@ -212,6 +212,7 @@ class Setup:
         self.traced = [probe for probe in self.probes if probe.traced]
         for framework in self.frameworks:
             self.notes += framework.notes()
+        self.remarks = [said for framework in self.frameworks for said in framework.remarks()]
         self.control = Control(step_seconds)
         self.clock, self.garbage = Clock(), Garbage()
         short = step_seconds < SHORT_STEP

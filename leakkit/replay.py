@@ -44,6 +44,7 @@ def judge_recording(recording: Recording) -> Result:
         findings=findings,
         recording=recording,
         notes=(*kept.get("notes", ()), *_cut_note(recording)),
+        remarks=tuple(kept.get("remarks", ())),
         suspects=tuple(_suspect(item) for item in kept.get("suspects", ())),
         diagnoses=tuple(Diagnosis(**item) for item in kept.get("diagnosis", ())),
         seconds=float(kept.get("seconds") or 0.0),

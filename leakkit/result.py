@@ -40,6 +40,7 @@ class Result:
         verdict: of the run as a whole.
         findings: every series judged, by name, in report order.
         notes: sentences that a reader must know: what was short, missing or skipped.
+        remarks: sentences that hold for every run on such devices.
         suspects: evidence, best first; empty unless the run grows.
         diagnoses: the named patterns, best first.
         recording: where the series are kept.
@@ -51,6 +52,7 @@ class Result:
     findings: Mapping[str, Finding]
     recording: Recording
     notes: Sequence[str] = ()
+    remarks: Sequence[str] = ()
     suspects: Sequence[Suspect] = ()
     diagnoses: Sequence[Diagnosis] = field(default=())
     seconds: float = 0.0

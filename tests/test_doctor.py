@@ -68,5 +68,6 @@ def test_each_installed_framework_is_in_order_on_this_machine(name):
     command = [sys.executable, "-m", "leakkit", "doctor", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "native_heap counts what malloc gives" in done.stdout
     assert "planted on CPU:0" in done.stdout and "confirmed: expected" in done.stdout
     assert done.stdout.rstrip().endswith(f"in order: {name}")

@@ -44,7 +44,7 @@ def test_what_is_read_of_jax():
             compiled=compiled, again=again, shape=shape,
             after=read(probes)["traces"] - closed,
             versions=sorted(adapter.versions()), devices=[d.name for d in adapter.devices()],
-            notes=adapter.notes(), tensorflow="tensorflow" in sys.modules)
+            remarks=adapter.remarks(), tensorflow="tensorflow" in sys.modules)
         """,
     )
     assert said["tensors"] == 10
@@ -52,7 +52,7 @@ def test_what_is_read_of_jax():
     assert (said["compiled"], said["again"], said["shape"], said["after"]) == (3, 0, 1, 0)
     assert said["versions"] == ["jax", "jaxlib"]
     assert said["devices"] == ["CPU:0"]
-    assert "no memory statistics for a CPU" in said["notes"][0]
+    assert "no memory statistics for a CPU" in said["remarks"][0]
     assert said["tensorflow"] is False
 
 

@@ -63,7 +63,8 @@ def counted():
         facts["gradient"] = read(probes)
         for p in probes: p.close()
         f(x, n=99)
-        say(**facts, notes=adapter.notes(), versions=sorted(adapter.versions()),
+        say(**facts, notes=adapter.notes(), remarks=adapter.remarks(),
+            versions=sorted(adapter.versions()),
             devices=[d.name for d in before], started=started,
             restored=init() is wrapped.__wrapped__,
             memory=adapter.memory(before[0]), closed=read(probes)["traces"])
@@ -111,9 +112,11 @@ def test_closing_puts_tensorflow_back(counted):
     assert counted["closed"] == counted["gradient"]["traces"]
 
 
-def test_a_cpu_has_no_count_and_the_report_says_what_stands_in(counted):
+def test_a_cpu_has_no_count_and_a_remark_says_what_stands_in(counted):
     assert counted["memory"] is None
-    assert "native_heap for what comes from malloc, stand in" in counted["notes"][0]
+    assert counted["notes"] == []
+    [remark] = counted["remarks"]
+    assert "live_tensor_bytes counts tensors, and native_heap counts what malloc gives" in remark
     assert counted["devices"] == ["CPU:0"]
     assert counted["started"] is False
     assert "tensorflow" in counted["versions"]

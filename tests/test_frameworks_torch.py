@@ -38,7 +38,8 @@ def test_what_is_read_of_pytorch():
             none=plain["torch_autograd_graphs"], graphs=graphs["torch_autograd_graphs"],
             grown=grown, versions=adapter.versions(),
             devices=[d.name for d in adapter.devices()], notes=adapter.notes(),
-            snapshot=adapter.snapshot(None), started=torch.cuda.is_initialized())
+            remarks=adapter.remarks(), snapshot=adapter.snapshot(None),
+            started=torch.cuda.is_initialized())
         """,
     )
     assert said["tensors"] == 10
@@ -47,6 +48,8 @@ def test_what_is_read_of_pytorch():
     assert said["grown"] < 10  # looking at tensors must make nothing that stays
     assert "torch" in said["versions"]
     assert said["devices"][0] == "CPU:0"
+    assert said["notes"] == []
+    assert "native_heap counts what malloc gives" in said["remarks"][0]
     assert said["started"] is False  # looking must not make a CUDA context
 
 

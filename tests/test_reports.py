@@ -351,8 +351,18 @@ def test_a_sparkline_draws_any_numbers(values):
     assert len(sparkline(np.array(values, dtype=float))) <= 8
 
 
+@pytest.mark.parametrize(
+    ("device", "verbose", "shown"),
+    [(None, False, False), (None, True, True), ("CPU:0", False, True), ("gpu", False, False)],
+)
+def test_remarks_are_for_verbose_reports_and_for_who_asked_for_a_cpu(device, verbose, shown):
+    found = leak(remarks=["A CPU has no count."])
+    found.recording.meta["settings"] = {"device": device}
+    assert ("A CPU has no count." in render(found, verbose=verbose)) is shown
+
+
 def test_json_has_the_promised_shape():
-    data = json.loads(json_report.render(leak(notes=["n"])))
+    data = json.loads(json_report.render(leak(notes=["n"], remarks=["r"])))
     assert data["verdict"] == "grows"
     assert data["steps"] == 240
     heap = data["series"]["native_heap"]
@@ -368,7 +378,7 @@ def test_json_has_the_promised_shape():
     assert data["series"]["latency"]["unit"] == "%"
     assert {"kind", "where", "what", "slope", "unit"} <= set(data["suspects"][0])
     assert {"name", "confidence", "remedy"} <= set(data["diagnosis"][0])
-    assert data["notes"] == ["n"]
+    assert (data["notes"], data["remarks"]) == (["n"], ["r"])
 
 
 def test_json_has_neither_nan_nor_infinity():

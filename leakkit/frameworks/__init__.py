@@ -137,7 +137,15 @@ class Framework(ABC):
         return ()
 
     def notes(self) -> list[str]:
-        """What is not measured, or stands in for what is not, and why; one sentence each."""
+        """What is not measured, and why: a reader of every report must know; one sentence each."""
+        return []
+
+    def remarks(self) -> list[str]:
+        """What holds for every run on such devices, such as what stands in for a missing count.
+
+        Verbose reports and ``leakkit doctor`` have it, and every report of a test that asks for a
+        CPU.
+        """
         return []
 
     def memory(self, device: Device) -> DeviceMemory | None:

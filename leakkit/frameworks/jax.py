@@ -76,14 +76,17 @@ class Jax(Framework):
         ]
 
     def notes(self) -> list[str]:
-        """What is not counted, and that a CPU has no memory statistics."""
-        notes = list(self._missing)
-        if all(self.memory(device) is None for device in self.devices()):
-            notes.append(
-                "JAX has no memory statistics for a CPU: native_heap and live_tensor_bytes "
-                "stand in for device memory."
-            )
-        return notes
+        """What ``probes()`` found missing."""
+        return list(self._missing)
+
+    def remarks(self) -> list[str]:
+        """What stands in for the counts that a CPU does not have."""
+        if any(self.memory(device) is not None for device in self.devices()):
+            return []
+        return [
+            "JAX has no memory statistics for a CPU: live_tensor_bytes counts arrays, and "
+            "native_heap counts what malloc gives."
+        ]
 
     def memory(self, device: Device) -> DeviceMemory | None:
         """``Device.memory_stats()``; the peak is that of the whole process, so it is left out."""

@@ -100,17 +100,17 @@ class TensorFlow(Framework):
         return [DeviceMemoryProbe(self, device) for device in accelerators]
 
     def notes(self) -> list[str]:
-        """What ``probes()`` found missing, and what stands in for the CPU's missing counts."""
-        notes = list(self._missing)
-        if not _started():
-            return notes
-        kinds = {d.kind for d in self.devices()}
-        if kinds == {"cpu"}:
-            notes.append(
-                "TensorFlow counts no allocations on a CPU: live_tensor_bytes, and "
-                "native_heap for what comes from malloc, stand in for device memory."
-            )
-        return notes + _growth_notes()
+        """What ``probes()`` found missing, and GPUs whose memory was taken whole."""
+        return [*self._missing, *(_growth_notes() if _started() else [])]
+
+    def remarks(self) -> list[str]:
+        """What stands in for the counts that a CPU does not have."""
+        if not _started() or any(device.kind != "cpu" for device in self.devices()):
+            return []
+        return [
+            "TensorFlow counts no allocations on a CPU: live_tensor_bytes counts tensors, and "
+            "native_heap counts what malloc gives, but not what a large tensor gets out of a pool."
+        ]
 
     def memory(self, device: Device) -> DeviceMemory | None:
         """Bytes that TensorFlow's allocator has handed out; it has no count for a CPU."""

@@ -72,14 +72,17 @@ class Torch(Framework):
         ]
 
     def notes(self) -> list[str]:
-        """What is not counted, and that a CPU has no memory statistics."""
-        notes = list(self._missing)
-        if not _cuda_used() and not _mps():
-            notes.append(
-                "PyTorch counts no allocations on a CPU: live_tensor_bytes, and "
-                "native_heap for what comes from malloc, stand in for device memory."
-            )
-        return notes
+        """What ``probes()`` found missing."""
+        return list(self._missing)
+
+    def remarks(self) -> list[str]:
+        """What stands in for the counts that a CPU does not have."""
+        if _cuda_used() or _mps():
+            return []
+        return [
+            "PyTorch counts no allocations on a CPU: live_tensor_bytes counts tensors, and "
+            "native_heap counts what malloc gives."
+        ]
 
     def memory(self, device: Device) -> DeviceMemory | None:
         """The caching allocator's counts; the peak is that since the last reset."""

@@ -43,6 +43,7 @@ def to_dict(result: Result) -> dict[str, Any]:
             for diagnosis in result.diagnoses
         ],
         "notes": [str(note) for note in result.notes],
+        "remarks": [str(remark) for remark in result.remarks],
         "recording": str(result.recording.path),
     }
 

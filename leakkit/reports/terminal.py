@@ -87,7 +87,7 @@ def render(
         color: ANSI colours.
         unicode: block characters and typographic signs, else ASCII only.
         width: columns to fill; texts wrap there, paths and the table never break.
-        verbose: all series with the reason of each verdict, and all suspects.
+        verbose: all series with the reason of each verdict, all suspects and all remarks.
     """
     style = Style(color, unicode, width, verbose)
     blocks = (
@@ -298,11 +298,18 @@ def _diagnosis_text(diagnosis: Diagnosis) -> str:
 
 def _note_lines(result: Result, style: Style) -> list[str]:
     lines: list[str] = []
-    for note in result.notes:
+    remarks = result.remarks if style.verbose or _asked_for_a_cpu(result) else ()
+    for note in [*result.notes, *remarks]:
         lines += _labelled("Note", note, style)
     if style.verbose:
         lines += _labelled("Recorded in", str(result.recording.path), style)
     return lines
+
+
+def _asked_for_a_cpu(result: Result) -> bool:
+    """Whether a CPU was asked for by name: then what its counts are belongs to the answer."""
+    device = result.recording.meta.get("settings", {}).get("device")
+    return str(device or "").strip().lower().startswith("cpu")
 
 
 def _labelled(title: str, text: str, style: Style) -> list[str]:
