@@ -98,6 +98,23 @@ def test_an_idle_jax_is_placed_on_the_cpu_and_not_started():
     assert said == {"started": False, "default": "cpu"}
 
 
+@pytest.mark.parametrize("other", [True, False])
+def test_an_idle_jax_is_asked_for_all_devices_only_where_nobody_else_is(other):
+    said = fresh_process.run(
+        f"""
+        import jax
+        from leakkit import frameworks
+        class Other(frameworks.Framework):
+            name, module = "Other", "sys"
+            def devices(self): return [frameworks.Device("CPU:0", "cpu")]
+        adapter, = frameworks.imported()
+        frameworks._adapters = lambda: [type(adapter)] + [Other] * {other}
+        say(present=frameworks.present(), started=adapter.in_use())
+        """
+    )
+    assert said == {"present": ["CPU:0"], "started": not other}
+
+
 def test_the_memory_profile_is_saved(tmp_path):
     said = fresh_process.run(
         SETUP,

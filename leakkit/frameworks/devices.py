@@ -54,7 +54,7 @@ def present() -> list[str]:
     """Names of this machine's devices, the CPU first.
 
     NVIDIA's driver is asked for GPUs where it answers, for an idle framework may take a device's
-    memory when it is asked; else the frameworks that are imported.
+    memory when it is asked; else the frameworks in use, or those imported where none is in use.
     """
     from leakkit.probes.nvml import gpus
 
@@ -63,13 +63,15 @@ def present() -> list[str]:
 
 
 def _asked(name: str) -> list[Framework]:
-    """The frameworks in use; the idle ones only where none of these sees the device.
+    """The frameworks in use; the idle ones only where none of these sees the device, or none is.
 
     An idle framework may take a device's memory when it is asked for it.
     """
     from leakkit.frameworks import active, imported
 
     used = active()
+    if not name:
+        return used or imported()
     known = {"CPU:0"}.union(d.name for framework in used for d in framework.devices())
     return used if name in known else imported()
 
