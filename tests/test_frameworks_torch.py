@@ -60,7 +60,7 @@ from leakkit.suspects.snapshots import saved
 
 class FakeCuda:
     # A fake: there is no GPU here, so what is allocated on it is a number that steps raise.
-    allocated, recording, calls, fails = 0, False, [], False
+    allocated, reserved, recording, calls, fails = 0, 2**30, False, [], False
 
     def _record_memory_history(self, enabled="all", **options):
         self.recording = enabled is not None
@@ -76,7 +76,7 @@ torch.cuda.device_count = lambda: 1
 torch.cuda.get_device_properties = lambda i: SimpleNamespace(total_memory=2**30, name="a fake")
 torch.cuda.synchronize = torch.cuda.reset_peak_memory_stats = lambda i: None
 torch.cuda.memory_allocated = torch.cuda.max_memory_allocated = lambda i: fake.allocated
-torch.cuda.memory_reserved = lambda i: 2**30
+torch.cuda.memory_reserved = lambda i: fake.reserved
 torch.cuda.memory = fake
 torch._C._cuda_isHistoryEnabled = lambda: fake.recording
 
@@ -121,6 +121,26 @@ def test_no_snapshot_is_made_of_a_fake_gpu(before, step, calls, notes):
     assert (len(said["calls"]), len(said["notes"])) == (calls, notes)
     assert said["recording"] is (before == "fake.recording = True")
     assert all(note.startswith("PyTorch gave no snapshot") for note in said["notes"])
+
+
+@pytest.mark.parametrize(("kept", "notes"), [(0, 1), (512, 0)])
+def test_what_a_fake_gpu_only_reserves_is_fragmentation_and_no_leak(kept, notes):
+    said = fresh_process.run(
+        SETUP,
+        FAKE_CUDA,
+        f"""
+        def step():
+            fake.reserved += 2**21
+            fake.allocated += {kept}
+        result = check(step, heap="off")
+        say(verdict=result.verdict.value, notes=[n for n in result.notes if "fragmented" in n])
+        """,
+    )
+    assert said["verdict"] == ("grows" if kept else "flat")
+    assert len(said["notes"]) == notes
+    for note in said["notes"]:
+        assert note.startswith("GPU:0 reserves +2,097,152 B a step while what is allocated stays")
+        assert "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in note
 
 
 STEPS = {
@@ -177,6 +197,7 @@ def test_jax_and_pytorch_in_one_process_are_summed():
         SETUP,
         """
         import gc, jax, jax.numpy as jnp
+        jnp.zeros(1)  # JAX is not in use before
         found = frameworks.active()
         probes = frameworks.probes(found)
         gc.collect(); gc.freeze()
