@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from leakkit.diagnosis import Diagnosis, diagnose
 from leakkit.environment import describe, describe_frameworks
-from leakkit.frameworks import find_devices, on
+from leakkit.frameworks import placed
 from leakkit.frameworks.memory import fragmented
 from leakkit.judgement import Judgement, settle_bounded, verdict
 from leakkit.loop import Progress, Recorder
@@ -73,7 +73,7 @@ class Check:
         """The same, but growth is only in the result."""
         call = _with_index(step, args, kwargs)
         self.name = self.name or getattr(step, "__name__", type(step).__name__)
-        with self._placed(), self._recording() as recorder:
+        with placed(self.settings.device), self._recording() as recorder:
             while not recorder.done:
                 recorder.begin()
                 result = call(recorder.step_index)
@@ -117,7 +117,7 @@ class Check:
         """The recorder, for a loop that calls ``begin`` and ``end`` itself."""
         if self._recorder is not None:
             raise RuntimeError("this check has already run: use one check for each step")
-        if (self.settings.device or "").strip().lower() == "all":
+        if self.settings.device == "all":
             raise SettingsError("device 'all' is for tests and leakkit run: one check, one device")
         self._judgement = Judgement(self.settings)
         self._began = time.monotonic()
@@ -157,15 +157,6 @@ class Check:
         if result.verdict is Verdict.GROWS:
             raise LeakError(self._report(result), result)
         return result
-
-    @contextmanager
-    def _placed(self) -> Iterator[None]:
-        """On the device that was asked for."""
-        if self.settings.device is None:
-            yield
-            return
-        with on(find_devices(self.settings.device)[0]):
-            yield
 
     @contextmanager
     def _recording(self, expected: int | None = None) -> Iterator[Recorder]:

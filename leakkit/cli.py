@@ -184,18 +184,23 @@ def _run(args: argparse.Namespace) -> int:
     with _temporary(settings.directory, keep=args.dir is not None) as temp:
         folders = (*settings.folders, temp)
         settings = replace(settings, directory=temp.parent, folders=folders)
-        with _blame("the module of the step"):
-            step = load_step(args.target, factory=args.factory)
-        if (settings.device or "").strip().lower() == "all":
+        if settings.device == "all":
             return _on_all(settings, args)
+        step = _load(args.target, factory=args.factory)
         _need_device(settings.device)
         return _measure(step, settings, args)
 
 
+def _load(target: str, *, factory: bool) -> Callable[..., Any]:
+    with _blame("the module of the step"):
+        return load_step(target, factory=factory)
+
+
 def _on_all(settings: Settings, args: argparse.Namespace) -> int:
     """Once on each device; the worst outcome. Files get the name of their device."""
-    from leakkit.frameworks import find_devices, on, present
+    from leakkit.frameworks import placed, present
 
+    _load(args.target, factory=False)  # only now are its frameworks imported, and can be asked
     codes = []
     for name in present():
         _need_device(name)
@@ -204,8 +209,8 @@ def _on_all(settings: Settings, args: argparse.Namespace) -> int:
         assert settings.directory is not None
         here = replace(settings, device=name, directory=settings.directory / _slug(name))
         print(f"{name}", file=sys.stderr if args.json == "-" else sys.stdout)
-        with on(find_devices(name)[0]), _blame("the module of the step"):
-            step = load_step(args.target, factory=args.factory)
+        with placed(name):
+            step = _load(args.target, factory=args.factory)
         codes.append(_measure(step, here, own))
     return min(codes, key=_WORST_FIRST.index)
 
@@ -406,6 +411,8 @@ def _blame(what: str, kept: str = "") -> Iterator[None]:
     except (Exception, SystemExit) as error:
         traceback.print_exception(type(error), error, _users(error.__traceback__))
         raise UsageError(f"{what} raised {_first_line(error)}{kept}") from None
+    except KeyboardInterrupt:
+        raise UsageError(f"interrupted{kept}") from None
 
 
 def _first_line(error: BaseException) -> str:

@@ -371,7 +371,10 @@ def _device_of(metafunc: pytest.Metafunc) -> str | None:
     marks = metafunc.definition.iter_markers("leakkit")
     asked = (mark.kwargs["device"] for mark in marks if "device" in mark.kwargs)
     device = next(asked, None) or config.settings.get("device")
-    return None if config.off or not isinstance(device, str) else device.strip().lower()
+    try:
+        return None if config.off else make_settings({"device": device}).device
+    except SettingsError:
+        return None
 
 
 @pytest.fixture
@@ -397,7 +400,9 @@ def leak_check(
         settings = replace(settings, folders=(*settings.folders, temp))
         use = _make(request, config, settings)
         request.node.stash[_USE] = use
-        with _placed(settings):
+        from leakkit.frameworks import placed
+
+        with placed(settings.device):  # the whole test, with what it makes before its step
             yield use
         use.abandon()
     if not use.used:
@@ -494,7 +499,7 @@ def _need_device(settings: Settings, config: Config) -> None:
         return
     from leakkit.frameworks import DeviceMissing, find_devices
 
-    if settings.device.strip().lower() == "all":  # a parametrised test has one device by now
+    if settings.device == "all":  # a parametrised test has one device by now
         _fail(
             "leakkit: a test on all devices must name leak_check among its arguments or its "
             "fixtures', so that there is one test for each"
@@ -505,18 +510,6 @@ def _need_device(settings: Settings, config: Config) -> None:
         if config.require_device:
             _fail(f"leakkit: {error}")
         pytest.skip(f"leakkit: {error}")
-
-
-@contextmanager
-def _placed(settings: Settings) -> Iterator[None]:
-    """The whole test on the device that it asks for, with what it makes before its step."""
-    if settings.device is None:
-        yield
-        return
-    from leakkit.frameworks import find_devices, on
-
-    with on(find_devices(settings.device)[0]):
-        yield
 
 
 def _need_tracker(settings: Settings, config: pytest.Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.metadata import entry_points
@@ -10,6 +11,7 @@ from typing import Any
 
 from leakkit.units import ANY, UnitError, parse_duration, parse_growth
 
+_DEVICE = re.compile(r"(cpu|gpu|tpu)(?::(\d+))?|all")
 HEAPS = ("auto", "memray", "tracemalloc", "off")
 
 # The unit of Trend.slope by series name. Latency grows in percent of the step time.
@@ -63,7 +65,8 @@ class Settings:
         limits: accepted growth per step by series name, in the unit of ``Trend.slope``; texts
             such as ``"64 B"`` or ``"1 %/100 steps"`` are accepted and read.
         probes: names of the probes to use; ``None`` for the default ones.
-        device: the device that the step must run on, e.g. ``gpu`` or ``GPU:0``; ``None`` for any.
+        device: the device that the step must run on, e.g. ``gpu`` or ``GPU:0``, kept in small
+            letters; ``all`` for each in turn, ``None`` for any.
         cadence: what happens every ``cadence`` steps is not growth within one such period.
         heap: the engine of the trace pass: ``auto``, ``memray``, ``tracemalloc`` or ``off``.
         native: keep native frames of allocations.
@@ -226,9 +229,23 @@ def _names(name: str, value: Any) -> tuple[str, ...] | None:
 
 
 def _device(name: str, value: Any) -> str | None:
-    if value is None or (isinstance(value, str) and value.strip()):
-        return value
-    raise SettingsError(f"{name} must be a name such as 'cpu', 'gpu' or 'GPU:0', not {value!r}")
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise SettingsError(f"{name} must be a name such as 'cpu', 'gpu' or 'GPU:0', not {value!r}")
+    return match_device(value)[0]
+
+
+def match_device(spec: str) -> re.Match[str]:
+    """``spec`` in small letters; its groups are the kind and the number, both empty for ``all``.
+
+    Raises:
+        SettingsError: it is none that can be.
+    """
+    match = _DEVICE.fullmatch(spec.strip().lower())
+    if match is None:
+        raise SettingsError(f"device {spec!r} is none of cpu, gpu, gpu:1, tpu, all")
+    return match
 
 
 def _heap(name: str, value: Any) -> str:

@@ -37,6 +37,10 @@ def broken(index):
 def leaves():
     raise SystemExit(7)
 
+def stopped(index):
+    if index == 50:
+        raise KeyboardInterrupt
+
 answer = 42
 """
 
@@ -141,6 +145,11 @@ def test_a_step_that_raises_shows_its_own_stack_and_is_2(steps, capsys):
 def test_a_step_that_exits_is_2(steps, capsys):
     assert main(["run", "mysteps.py:leaves"]) == 2
     assert "the step raised SystemExit: 7" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_says_where_its_recording_is(steps, capsys):
+    assert main(["run", "mysteps.py:stopped", "--dir", "kept"]) == 2
+    assert capsys.readouterr().err == "leakkit: interrupted; what was recorded is in kept\n"
 
 
 def test_a_file_that_does_not_import_shows_why(steps, capsys):

@@ -153,6 +153,7 @@ def test_allocations_are_counted_whether_or_not_they_outlive_the_step(tmp_path):
     assert len(blocks) == len(size) == 120
     assert np.median(np.diff(blocks)[5:55]) == 2
     assert 2000 < np.mean(np.diff(size)[5:55]) < 2400  # and the list's own slots
+    assert 100 <= blocks[0] < 300 and 100_000 < size[0] < 200_000  # nothing of leakkit's own
 
 
 def test_a_second_stretch_adds_nothing_of_leakkits_own(tmp_path):

@@ -76,6 +76,7 @@ def test_a_longer_first_look_raises_the_cap_and_a_lower_cap_shortens_the_look():
         ({"probes": 3}, "names of probes"),
         ({"device": 3}, "gpu"),
         ({"device": " "}, "gpu"),
+        ({"device": "gpuu"}, "none of cpu, gpu, gpu:1, tpu, all"),
         ({"directory": 3}, "path"),
         ({"folders": 3}, "paths"),
     ],

@@ -252,7 +252,13 @@ def _driver_probes(frameworks: Sequence[Framework]) -> list[Probe]:
         return []
 
 
-from leakkit.frameworks.devices import DeviceMissing, find_devices, on, present  # noqa: E402
+from leakkit.frameworks.devices import (  # noqa: E402
+    DeviceMissing,
+    find_devices,
+    on,
+    placed,
+    present,
+)
 
 __all__ = [
     "GROUP",
@@ -269,6 +275,7 @@ __all__ = [
     "find_devices",
     "imported",
     "on",
+    "placed",
     "present",
     "probes",
 ]

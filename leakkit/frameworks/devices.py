@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from leakkit.settings import SettingsError
+from leakkit.settings import match_device
 
 if TYPE_CHECKING:
     from leakkit.frameworks import Device, Framework
 
 #: The device that each framework is on by now, by the framework's name.
 _PLACED: ContextVar[Mapping[str, str] | None] = ContextVar("leakkit_placed", default=None)
-
-_SPEC = re.compile(r"(cpu|gpu|tpu)(?::(\d+))?|all", re.IGNORECASE)
 
 
 class DeviceMissing(Exception):
@@ -35,10 +32,7 @@ def find_devices(spec: str, frameworks: Sequence[Framework] | None = None) -> li
         SettingsError: ``spec`` is none of these.
         DeviceMissing: no framework sees such a device.
     """
-    match = _SPEC.fullmatch(spec.strip())
-    if match is None:
-        raise SettingsError(f"device {spec!r} is none of cpu, gpu, gpu:1, tpu, all")
-    kind, number = (match[1] or "").lower(), match[2]
+    kind, number = match_device(spec).groups()
     name = f"{kind.upper()}:{int(number or 0)}" if kind else ""
     asked = _asked(name) if frameworks is None else frameworks
     seen = _seen(asked)
@@ -94,6 +88,11 @@ def _reason(name: str, seen: Sequence[Device], frameworks: Sequence[Framework]) 
     verb = "see" if len(asked) > 1 else "sees"
     there = ", ".join(device.name for device in seen)
     return f"{name} is not there: {who} {verb} {there}" if asked else f"{name}: {who} seen: {there}"
+
+
+def placed(spec: str | None) -> AbstractContextManager[None]:
+    """``on`` the device that ``spec`` asks for; nowhere in particular where it is ``None``."""
+    return nullcontext() if spec is None else on(find_devices(spec)[0])
 
 
 @contextmanager

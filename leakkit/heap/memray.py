@@ -147,19 +147,18 @@ class Trace:
         """Read one more file, piece by piece: a stretch of retracing makes ten million records."""
         stretch, fences = len(self._paths), 0
         self._starts.append(self.steps)
-        made = np.empty((2, 0))
         self._paths.append(path)
         for start, records in _pieces(path, native=self._native):
             events, fences = _events(records, fences, start, stretch, self.steps)
-            made = _add(made, _work(events, self.steps))
+            self._made = _add(self._made, _work(events))
             found, gone = crossing(events, self._alive)
             self._gone.append(np.stack([gone.step, gone.site % 2]))
             dead = found["died"] != FOREVER
             self._ended.append(found[dead])
             self._alive = found[~dead]
-        steps = max(fences - 1, 0)
-        self._made = np.concatenate([self._made, made[:, :steps]], axis=1)
-        self.steps += steps
+        self.steps += max(fences - 1, 0)
+        # What follows the last fence belongs to no step.
+        self._made = _add(self._made[:, : self.steps], np.zeros((2, self.steps)))
 
     def series(self) -> list[Series]:
         """For each heap its live bytes, exact, its blocks, made and freed; and allocations."""
@@ -211,9 +210,10 @@ class Trace:
         return stacks
 
 
-def _work(events: Events, before: int) -> NDArray[np.float64]:
-    """Shape ``(2, steps)``: blocks that each step after ``before`` made, and their bytes."""
-    step, size = events.step[~events.free] - before, events.size[~events.free]
+def _work(events: Events) -> NDArray[np.float64]:
+    """Shape ``(2, steps)``: blocks that each step made, and their bytes; a fence is not its own."""
+    made = ~events.free & (events.size != FENCE_BYTES)
+    step, size = events.step[made], events.size[made]
     return np.stack([np.bincount(step).astype(float), np.bincount(step, size)])
 
 

@@ -309,7 +309,7 @@ def _note_lines(result: Result, style: Style) -> list[str]:
 def _asked_for_a_cpu(result: Result) -> bool:
     """Whether a CPU was asked for by name: then what its counts are belongs to the answer."""
     device = result.recording.meta.get("settings", {}).get("device")
-    return str(device or "").strip().lower().startswith("cpu")
+    return str(device).lower().startswith("cpu")
 
 
 def _labelled(title: str, text: str, style: Style) -> list[str]:

@@ -19,7 +19,7 @@ class Cycles:
         self.found: Counter[type] = Counter()
 
     def collect(self) -> None:
-        """Collect, counting the types of what was found; nothing is kept."""
+        """Count the types of what a collection finds; the next one frees it."""
         debug, before = gc.get_debug(), len(gc.garbage)
         gc.set_debug(debug | gc.DEBUG_SAVEALL)
         try:
@@ -28,7 +28,6 @@ class Cycles:
             gc.set_debug(debug)
         self.found = Counter(map(type, gc.garbage[before:]))
         del gc.garbage[before:]
-        gc.collect()
 
     def suspects(self) -> list[Suspect]:
         """One, where there was anything: the user's own types first."""
