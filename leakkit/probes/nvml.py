@@ -142,7 +142,9 @@ def gpus() -> list[str]:
     except Unavailable:
         return []
     probe.close()
-    return [q.name.removeprefix(UTILISATION) for q in probe.quantities if q.name.startswith(UTILISATION)]
+    return [
+        q.name.removeprefix(UTILISATION) for q in probe.quantities if q.name.startswith(UTILISATION)
+    ]
 
 
 def _import() -> ModuleType:
