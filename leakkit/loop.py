@@ -202,7 +202,12 @@ class Setup:
     """What the warm-up made known: frameworks in use, probes that work, how long a step takes."""
 
     def __init__(
-        self, settings: Settings, recording: Recording, finder: FolderFinder, step_seconds: float
+        self,
+        settings: Settings,
+        recording: Recording,
+        finder: FolderFinder,
+        caches: StandardCaches,
+        step_seconds: float,
     ) -> None:
         self.frameworks: list[Framework] = active()
         self.probes: Sequence[Probe]
@@ -218,7 +223,7 @@ class Setup:
         short = step_seconds < SHORT_STEP
         self.every = max(1, min(READ_EVERY, settings.steps // LEAST_READINGS)) if short else 1
         self.engine: Engine | None = engine(settings.heap, recording.path, native=settings.native)
-        self.caches = StandardCaches()
+        self.caches = caches
         self.waiting = 0.0  # seconds of the watch pass in which the loop waited for data
         self.own: dict[str, str] = {}  # a sentence for each series that is the framework's own
 
@@ -324,12 +329,17 @@ class Recorder:
         finder = FolderFinder(self.settings.folders)
         finder.start()
         self._undo.callback(finder.stop)
+        # The long collection is done before the warm-up: a pause of a quarter of a second makes
+        # a hundred short steps after it slower, and the watch pass would begin with them.
+        caches = StandardCaches()
+        self._undo.callback(gc.unfreeze)
+        self._freeze()
         warmup = Warmup("warm-up", self._share(8, self.settings.warmup), self._until(WARMUP_UNTIL))
         warmup.least = min(LEAST_WARMUP, warmup.steps)
         if warmup.steps:
             yield warmup
         finder.stop()
-        setup = self._settle(finder, warmup.seconds)
+        setup = self._settle(finder, caches, warmup.seconds)
         yield from self._watch(setup)
         if setup.engine is not None and not self._ended:
             yield from self._trace(setup, setup.engine)
@@ -346,15 +356,18 @@ class Recorder:
             return wanted
         return min(wanted, max(1, self._expected // divisor))
 
-    def _settle(self, finder: FolderFinder, step_seconds: float) -> Setup:
+    def _settle(self, finder: FolderFinder, caches: StandardCaches, step_seconds: float) -> Setup:
         """Make the probes, and take everything that lives by now out of the collector's sight."""
-        self.setup = setup = Setup(self.settings, self.recording, finder, step_seconds)
-        self.notes += setup.notes
-        self._undo.callback(setup.close)
+        caches.find()
+        self.setup = Setup(self.settings, self.recording, finder, caches, step_seconds)
+        self.notes += self.setup.notes
+        self._undo.callback(self.setup.close)
+        self._freeze()
+        return self.setup
+
+    def _freeze(self) -> None:
         gc.collect()
         gc.freeze()
-        self._undo.callback(gc.unfreeze)
-        return setup
 
     def _watch(self, setup: Setup) -> Iterator[Phase]:
         quantities = [*CLOCK_QUANTITIES, CONTROL_QUANTITY, GARBAGE_QUANTITY]

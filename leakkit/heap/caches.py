@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 
@@ -22,9 +22,13 @@ class _Cache:
     """
 
     def __init__(self, size: Callable[[], int], clear: Callable[[], Any], bound: int | None):
-        self._size, self._clear = size, clear
-        self._accepted: int | None = size()
-        if bound is not None and self._accepted >= bound:
+        self._size, self._clear, self._bound = size, clear, bound
+        self._accepted: int | None = None
+
+    def accept(self) -> None:
+        """Leave it as large as it is now."""
+        self._accepted = self._size()
+        if self._bound is not None and self._accepted >= self._bound:
             self._empty()
 
     def trim(self) -> None:
@@ -45,19 +49,26 @@ class _Cache:
 
 
 class StandardCaches:
-    """The standard library's caches, as large as they were when this was made.
-
-    Make it before ``gc.freeze()``, which hides ``lru_cache`` functions from the collector.
-    """
+    """The standard library's caches, as large as they were when last looked for."""
 
     def __init__(self) -> None:
-        self._caches = list(_found())
+        self._caches: dict[object, _Cache] = {}
+        self.find()
         newer = getattr(sys, "_clear_internal_caches", None)  # 3.13 and later
         self._clear_types: Callable[[], Any] = newer or sys._clear_type_cache
 
+    def find(self) -> None:
+        """Add those that came since; all may be as large as they are now.
+
+        To be called before each ``gc.freeze()``, which hides ``lru_cache`` functions.
+        """
+        self._caches |= _found()
+        for cache in self._caches.values():
+            cache.accept()
+
     def trim(self) -> None:
         """Empty those that have grown. One that a step only reads stays as it is, and fast."""
-        for cache in self._caches:
+        for cache in self._caches.values():
             cache.trim()
 
     def clear_types(self) -> None:
@@ -69,17 +80,20 @@ class StandardCaches:
         self._clear_types()
 
 
-def _found() -> Iterator[_Cache]:
-    modules = sys.modules
-    if "re" in modules:
-        yield _pattern_cache(modules["re"])
-    if "linecache" in modules:
-        linecache = modules["linecache"]
-        yield _Cache(functools.partial(len, linecache.cache), linecache.clearcache, None)
+def _found() -> dict[object, _Cache]:
+    found: dict[object, _Cache] = {}
+    if re := sys.modules.get("re"):
+        found["re"] = _pattern_cache(re)
+    if linecache := sys.modules.get("linecache"):
+        size = functools.partial(len, linecache.cache)
+        found["linecache"] = _Cache(size, linecache.clearcache, None)
     for function in gc.get_objects():
         if type(function) is functools._lru_cache_wrapper and _is_standard(function):
             bound = function.cache_info().maxsize
-            yield _Cache(functools.partial(_size, function), function.cache_clear, bound)
+            found[function] = _Cache(
+                functools.partial(_size, function), function.cache_clear, bound
+            )
+    return found
 
 
 def _pattern_cache(re: Any) -> _Cache:
