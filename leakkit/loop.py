@@ -136,8 +136,6 @@ class WatchPass(Phase):
         self._setup.waiting += seconds
 
     def before(self) -> None:
-        if self.done % self._setup.every == 0:
-            self._control = self._setup.control.run(min(3, self._setup.every))
         self._clock.start()
 
     def after(self, result: Any) -> None:
@@ -147,12 +145,13 @@ class WatchPass(Phase):
         del result  # what it held must not count as alive
         if self.done % self._setup.every == 0:
             self._readings = self._read()
-        self._table.append([wall, cpu, self._control, *self._readings])
+        self._table.append([wall, cpu, *self._readings])
 
     def _read(self) -> list[float]:
-        """Collect, then ask every probe."""
+        """Run the control kernel, collect, then ask every probe."""
+        control = self._setup.control.run(min(3, self._setup.every))
         self._setup.caches.trim()
-        readings = [self._garbage.collect()]
+        readings = [control, self._garbage.collect()]
         for probe in self._setup.probes:
             readings += probe.read()
         return readings

@@ -96,9 +96,9 @@ def _named(
 
 
 def _around(control: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The control kernel runs before every step: the mean of the runs around each step."""
-    after = np.append(control[1:], control[-1:])
-    return np.asarray((control + after) / 2)
+    """The control kernel runs after every step: the mean of the runs around each step."""
+    before = np.append(control[:1], control[:-1])
+    return np.asarray((before + control) / 2)
 
 
 class Recording:
