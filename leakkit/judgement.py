@@ -49,7 +49,7 @@ class Judgement:
 
     def look(self, name: str, series: Mapping[str, Series], *, last: bool) -> int:
         """Judge a pass so far; the further steps that it needs."""
-        last = last or self.grows  # the run is decided: what remains is to say by how much
+        last = last or self._decided  # what remains is to say by how much
         steps_own = _without_parts(series)
         looked = {key: (s, self._judge(s, final=last)) for key, s in steps_own.items()}
         for heap in HEAPS:
@@ -96,7 +96,12 @@ class Judgement:
 
     @property
     def grows(self) -> bool:
-        """Whether a deciding series of any pass grows."""
+        """Whether the run grows, by all that the passes saw together."""
+        return verdict(self.findings()) is Verdict.GROWS
+
+    @property
+    def _decided(self) -> bool:
+        """Whether a deciding series of any pass grows: then nothing can undo it."""
         return any(
             trend.verdict is Verdict.GROWS and self.decides(series)
             for looked in self._passes.values()

@@ -87,9 +87,11 @@ def test_allocations_decide_a_latency_that_the_clock_cannot(allocations, expecte
         Quantity("latency", "s", Kind.LATENCY), np.exp(2e-3 * STEPS) * noise, np.ones(480)
     )
     counted = series("allocations", allocations, Kind.COUNTER, advisory=True, grain=5)
-    found = judged(watch={"latency": slower}, trace=counted).findings()["latency"].trend
+    judgement = judged(watch={"latency": slower}, trace=counted)
+    found = judgement.findings()["latency"].trend
     assert found.low > 0
     assert found.verdict is expected
+    assert judgement.grows is (expected is Verdict.GROWS)  # then its cause is looked for
 
 
 def test_more_allocations_alone_are_no_slowdown():
