@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FLAT, GROWS, BROKEN, UNDECIDED = 0, 1, 2, 3
 _OWN = os.path.dirname(os.path.abspath(__file__))
+_alive: dict[str, Any] = {}  # the measured step, which outlives the command: see leakkit.__main__
 
 _DESCRIPTION = """\
 Find out whether a training step leaks memory or gets slower, and what makes it so.
@@ -259,7 +260,10 @@ def _measure(step: Callable[..., Any], settings: Settings, args: argparse.Namesp
 
     kept = f"; what was recorded is in {settings.directory}"
     with _blame("the step", kept), _progress() as progress:
-        result = Check(settings, progress=progress).run(step)
+        try:
+            result = Check(settings, progress=progress).run(step)
+        finally:
+            _alive["step"] = step
         with suppress(OSError):  # a full disk costs the recording, not the report
             keep(result)
     code = _show(result, args)

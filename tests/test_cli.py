@@ -249,6 +249,29 @@ def test_in_a_fresh_process_without_unicode_the_report_is_ascii(steps):
     assert done.stderr == ""
 
 
+KEEPS = """
+import atexit
+atexit.register(print, "goodbye")
+
+class Slow:
+    def __del__(self):
+        print("taken down")
+
+def make_step():
+    kept = Slow()
+    return lambda: kept and None
+"""
+
+
+def test_the_command_ends_without_taking_down_what_the_step_kept(tmp_path):
+    (tmp_path / "keeps.py").write_text(KEEPS)
+    done = leakkit("run", "keeps.py:make_step", "--factory", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("FLAT")
+    assert done.stdout.endswith("goodbye\n")
+    assert "taken down" not in done.stdout
+
+
 def test_a_missing_tensorflow_is_said_by_the_demo(monkeypatch, capsys):
     monkeypatch.setattr("leakkit.demo.find_spec", lambda name: None)
     assert main(["demo"]) == 2
