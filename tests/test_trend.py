@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -150,6 +151,24 @@ class TestNoisy:
         pages = 4096.0 * (steps(480) // 100)
         coarse = judge(series(pages, Kind.NOISY, grain=8 * 4096.0), final=True)
         assert coarse.verdict is Verdict.FLAT
+
+    @staticmethod
+    def verdicts(rise):
+        noise = [np.random.default_rng(seed).normal(0, 1000, 480) for seed in range(60)]
+        return Counter(last(BASE + rise + own).verdict for own in noise)
+
+    @pytest.mark.parametrize("size", [6_000, 20_000])
+    def test_one_change_of_level_in_noise_is_no_growth(self, size):
+        found = self.verdicts(size * (steps(480) > 300))
+        assert found[Verdict.GROWS] == 0
+        assert found[Verdict.FLAT] >= 40
+
+    def test_a_small_slope_in_noise_is_no_change_of_level(self):
+        assert self.verdicts(16 * steps(480))[Verdict.FLAT] <= 2
+
+    def test_two_changes_of_level_are_not_one(self):
+        twice = 6_000 * (steps(480) > 240) + 6_000 * (steps(480) > 360)
+        assert self.verdicts(twice)[Verdict.FLAT] == 0
 
 
 class TestCounter:

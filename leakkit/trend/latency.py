@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from leakkit.series import Series
 from leakkit.trend import Trend, Verdict
 from leakkit.trend.blocks import readings, settled
+from leakkit.trend.fits import shares
 from leakkit.trend.rank import pair_slopes, sen_bound
 from leakkit.trend.rules import ALPHA_FLAT, ALPHA_GROWS, FIRST_LOOK, LATENCY
 
@@ -104,18 +105,7 @@ def _grows(ratio: Ratio, accepted: float) -> bool:
         slope = float(np.median(pair_slopes(ratio.points[part], ratio.times[part])))
         if slope < LATENCY.half * ratio.slope:
             return False
-    return _line_beats_step(ratio.points)
-
-
-def _line_beats_step(points: Floats) -> bool:
-    """Least squares: a straight line fits better than the best single change of level."""
-    count = len(points)
-    time = np.arange(count) - (count - 1) / 2
-    off = points - points.mean()
-    by_line = float((time @ off) ** 2 / (time @ time))
-    sums = np.cumsum(off)[:-1]
-    left = np.arange(1, count)
-    by_step = float((sums**2 / left + sums**2 / (count - left)).max())
+    by_line, by_step, _ = shares(ratio.points)
     return by_line > by_step
 
 

@@ -140,6 +140,8 @@ def _judge_noisy(look: Look, judged: Floats, width: int) -> Trend:
         if rise.up.sum() >= len(rise.up) - 1:  # a leak, and something large that was freed
             return _say(look, rise, Verdict.UNDECIDED, f"rose in {rise.count()}, but fell once")
         calm = "no growth beyond its own noise"
+    if calm is None and rise.jumped():
+        calm = "a single change of level, and no growth before it or after it"
     return _say(look, rise, Verdict.FLAT if calm else Verdict.UNDECIDED, calm or fault)
 
 

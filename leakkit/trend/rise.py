@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakkit.trend.blocks import Points
+from leakkit.trend.fits import line, shares
 from leakkit.trend.rank import critical_score, pair_slopes, score, sen_bound, t95
 from leakkit.trend.rules import (
     ALPHA_GROWS,
+    ALPHA_SIDE,
+    CLEARLY,
     FADES,
     FADES_SINCE_START,
     FEWEST_BURSTS,
+    LEAST_SIDE,
     ONE_OFF,
     OUTGREW,
     PAUSE,
@@ -115,8 +119,15 @@ class Rise:
 
     def ordered(self, alpha: float) -> bool:
         """Whether chance gives such an order of points less often than ``alpha``."""
-        critical = critical_score(len(self.points), alpha)
-        return critical is not None and score(self.points.values) >= critical
+        return _ordered(self.points.values, alpha)
+
+    def jumped(self) -> bool:
+        """Whether one change of level is the whole rise: nothing rises before it, or after it."""
+        by_line, by_step, at = shares(self.points.values)
+        if 1 - by_step > CLEARLY * (1 - by_line):
+            return False
+        sides = self.points.values[:at], self.points.values[at:]
+        return all(len(s) >= LEAST_SIDE and not _ordered(s, ALPHA_SIDE) for s in sides)
 
     def stopped(self) -> bool:
         """Whether the rise ended before the end: the last pause is longer than any before."""
@@ -189,6 +200,11 @@ class Rise:
         half = len(self.calm) // 2
         first, last = float(self.calm[:half].sum()), float(self.calm[-half:].sum())
         return missing > len(self.up) // 16 or first > 1.5 * last
+
+
+def _ordered(values: Floats, alpha: float) -> bool:
+    critical = critical_score(len(values), alpha)
+    return critical is not None and score(values) >= critical
 
 
 def against_floors(rise: Rise, rule: LevelRule, limit: float, steps: int) -> str | None:
@@ -276,15 +292,3 @@ def against_valleys(rise: Rise, limit: float) -> str | None:
         if line(rise.path[part], times[part], rise.points.noise)[0] < 3.0:
             return "the rise is not in both halves of the run"
     return "the rise is slowing down" if rise.slowing(0.0) else None
-
-
-def line(values: Floats, times: Floats, noise: float) -> tuple[float, float, float]:
-    """Least-squares slope over its standard error, the slope, and that error."""
-    time = times - times.mean()
-    off = values - values.mean()
-    spread = float(time @ time)
-    slope = float(time @ off) / spread
-    rest = off - slope * time
-    residual = math.sqrt(float(rest @ rest) / max(1, len(values) - 2))
-    error = max(residual, noise) / math.sqrt(spread)
-    return (slope / error if error > 0 else math.copysign(math.inf, slope)), slope, error
