@@ -15,6 +15,7 @@ import pytest
 from leakkit.diagnosis import diagnose
 from leakkit.suspects import Suspect
 from leakkit.suspects.hunt import Hunt
+from leakkit.suspects.times import Profile, Times
 
 Step = Callable[[int], object]
 HISTORY: list[float] = []
@@ -197,6 +198,17 @@ def test_a_function_that_takes_ever_longer_is_named() -> None:
 
     times = [s for s in hunt(step, 20) if s.kind == "time"]
     assert any("sorted" in s.facts["function"] for s in times)
+
+
+def test_an_interrupted_step_does_not_hide_the_function_that_takes_longer() -> None:
+    key = ("train.py", 3, "scan")
+    times = Times()
+    milliseconds = {2: 1.0, 3: 9.0, 4: 1.0, 66: 2.0, 67: 2.0, 68: 7.0}  # 3 and 68 were interrupted
+    times.profiles = [Profile(step, {key: ms / 1e3}) for step, ms in milliseconds.items()]
+    [suspect] = times.suspects()
+    assert suspect.what == "1 ms of step 3, 2 ms of step 67"
+    times.profiles.reverse()
+    assert times.suspects() == []
 
 
 def test_a_step_that_keeps_nothing_has_no_containers_or_objects() -> None:

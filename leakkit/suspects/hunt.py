@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from leakkit.result import Finding
 
 _CENSUSES = (2, 4, 8, 16, 32, 64, 128, 256)  # boundaries with a census, besides first and last
-_PROFILED = (1, 5, 9, 17, 33, 65, 129)  # boundaries before the steps that are profiled
+# Boundaries before the steps that are profiled, three together; the hunt may end at any of them.
+_PROFILED = {first + more for first in (1, 5, 9, 17, 33, 65, 113) for more in range(3)}
 _COLLECTED = 3  # the boundary at which reference cycles are looked at: a step like any other
 _NAMED = 24  # containers to look for names for
 

@@ -1,8 +1,9 @@
-"""Which functions take the added time: a step early in the hunt against one late in it."""
+"""Which functions take the added time: steps early in the hunt against steps late in it."""
 
 from __future__ import annotations
 
 import cProfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +13,14 @@ from leakkit.suspects.places import owner, place
 _LEAST_SHARE = 0.15  # of the late step's time: less cannot be why steps get slower
 _LEAST_RISE = 1.1
 _MOST = 5
+_TOGETHER = 3  # profiles: the least time of a few steps knows no interruption
 
 Key = tuple[str, int, str]
 
 
 @dataclass
 class Profile:
-    """Seconds of own time by function, of one step."""
+    """Seconds of own time by function, of one step or the least of some."""
 
     step: int
     own: dict[Key, float] = field(default_factory=dict)
@@ -59,10 +61,13 @@ class Times:
             running.disable()
 
     def suspects(self) -> list[Suspect]:
-        """The functions with the most own time in the late step that took less in the early one."""
-        if len(self.profiles) < 2 or self.profiles[-1].total <= 0:
+        """The functions with the most own time in late steps that took less in early ones."""
+        together = min(_TOGETHER, len(self.profiles) // 2)
+        if together == 0:
             return []
-        early, late = self.profiles[0], self.profiles[-1]
+        early, late = _least(self.profiles[:together]), _least(self.profiles[-together:])
+        if late.total <= 0:
+            return []
         steps = max(1, late.step - early.step)
         top = sorted(late.own, key=lambda key: -late.own[key])[:_MOST]
         return [
@@ -83,6 +88,15 @@ def _read(profile: cProfile.Profile, step: int) -> Profile:
         for called in entry.calls or ():
             found.callers.setdefault(_key(called.code), key[2])
     return found
+
+
+def _least(profiles: Sequence[Profile]) -> Profile:
+    """The least own time of each function that all the steps called."""
+    keys = set.intersection(*(set(profile.own) for profile in profiles))
+    merged = Profile(profiles[len(profiles) // 2].step)
+    merged.own = {key: min(profile.own[key] for profile in profiles) for key in keys}
+    merged.callers = profiles[-1].callers
+    return merged
 
 
 def _key(code: Any) -> Key:
