@@ -90,7 +90,7 @@ def test_continuous_integration_runs_the_second_set_up_line():
 
 
 def test_every_setting_and_option_is_documented():
-    from leakkit.plugin import OPTIONS
+    from leakkit.plugin.options import OPTIONS
     from leakkit.settings import SERIES_UNITS, setting_names
 
     text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
