@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from leakkit.suspects.paths import dict_of
+from leakkit.suspects.accessors import dict_of
 from leakkit.suspects.places import module_owner
 from leakkit.suspects.sizes import Lengths, Sizer, leaf_sizers, type_module, type_name
 

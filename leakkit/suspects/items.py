@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from leakkit.suspects.paths import dict_of
+from leakkit.suspects.accessors import dict_of
 from leakkit.suspects.sizes import Weight, isinstance_exact, type_name
 
 SAMPLE = 16  # items looked at of one container

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import collections
-import functools
 import gc
 import re
-import sys
-import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leakkit.suspects.places import is_user, module_owner, owner, place
+from leakkit.suspects.accessors import accessor_of, as_attribute, dict_of
+from leakkit.suspects.places import module_owner, owner
+from leakkit.suspects.roots import (
+    LRU,
+    Hop,
+    Root,
+    find_root,
+    module_of,
+    namespace_owner,
+    running_locals,
+)
 from leakkit.suspects.sizes import isinstance_exact, mro, type_module, type_name
 
 _DEPTH = 12
 _WIDTH = 10  # referrers followed from one object at each level
 _CHUNK = 12  # gc.get_referrers compares every reference in the heap with each object given
-_LRU = functools._lru_cache_wrapper
 _LONG = 5  # links of a name that a person still reads
 _NO_LINKS = (types.CodeType, types.BuiltinFunctionType)
 
@@ -72,46 +77,6 @@ def _readable(name: str) -> str:
     return "".join([first, *links[:2], "…", *links[-2:]])
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One object of a path being built: ``accessor`` leads from it to ``child``."""
-
-    holder: Any
-    accessor: str
-    child: _Step | None
-
-
-@dataclass(frozen=True)
-class _Root:
-    """A place with a name of its own."""
-
-    name: str
-    words: str
-    kind: str
-    owner: str
-    module: str
-    lru_wraps: str = ""
-
-
-def dict_of(instance: Any) -> dict[str, Any]:
-    """An instance's attributes without asking its class; empty where there are none."""
-    try:
-        found = object.__getattribute__(instance, "__dict__")
-    except Exception:
-        return {}
-    return found if type(found) is dict else {}
-
-
-def module_of(space: dict[str, Any]) -> str:
-    """The module whose globals this dict is, or ``""``."""
-    name = space.get("__name__")
-    if type(name) is str and "__builtins__" in space:
-        return name
-    if type(name) is str and getattr(sys.modules.get(name), "__dict__", None) is space:
-        return name
-    return ""
-
-
 class Namer:
     """Names objects, many at once, until its time is up.
 
@@ -125,7 +90,7 @@ class Namer:
         self._ignore = set(ignore)
         self._referrers: dict[int, list[Any]] = {}
         self._keep: list[Any] = []  # what is cached by id must not be freed meanwhile
-        self._locals = _running_locals()
+        self._locals = running_locals()
         self.skipped = 0
 
     def name(self, objects: Sequence[Any]) -> list[Path | None]:
@@ -138,7 +103,7 @@ class Namer:
             active = [s for s in searches if s.frontier and not s.done()]
             if not active or time.monotonic() > self._deadline:
                 break
-            self._fetch([step.holder for s in active for step in s.frontier])
+            self._fetch([hop.holder for s in active for hop in s.frontier])
             for search in active:
                 self._advance(search)
         self.skipped += sum(1 for s in searches if s.best is None and s.frontier)
@@ -170,41 +135,41 @@ class Namer:
 
     def _advance(self, search: _Search) -> None:
         frontier, search.frontier = search.frontier, []
-        for step in frontier:
-            local = self._locals.get(id(step.holder))
+        for hop in frontier:
+            local = self._locals.get(id(hop.holder))
             if local is not None:
-                search.offer(local, step)
-            for holder in self._ranked(step, search):
+                search.offer(local, hop)
+            for holder in self._ranked(hop, search):
                 search.seen.add(id(holder))
-                self._follow(search, step, holder)
+                self._follow(search, hop, holder)
         search.level += 1
 
-    def _ranked(self, step: _Step, search: _Search) -> list[Any]:
+    def _ranked(self, hop: Hop, search: _Search) -> list[Any]:
         holders = [
             h
-            for h in self._referrers.get(id(step.holder), [])
+            for h in self._referrers.get(id(hop.holder), [])
             if id(h) not in search.seen and not isinstance_exact(h, _NO_LINKS)
         ]
         return sorted(holders, key=_preference)[:_WIDTH]
 
-    def _follow(self, search: _Search, step: _Step, holder: Any) -> None:
-        root = _root(holder, step)
+    def _follow(self, search: _Search, hop: Hop, holder: Any) -> None:
+        root = find_root(holder, hop)
         if root is not None:
-            search.offer(root, step)
+            search.offer(root, hop)
             return
-        search.frontier.append(_link(holder, step))
+        search.frontier.append(_link(holder, hop))
         search.remember_instance(search.frontier[-1])
 
 
-def _link(holder: Any, step: _Step) -> _Step:
-    """One step outwards; an instance takes the place of its attribute dict."""
-    if type(step.holder) is dict and step.child is not None and dict_of(holder) is step.holder:
-        return _Step(holder, _as_attribute(step.accessor), step.child)
+def _link(holder: Any, hop: Hop) -> Hop:
+    """One hop outwards; an instance takes the place of its attribute dict."""
+    if type(hop.holder) is dict and hop.child is not None and dict_of(holder) is hop.holder:
+        return Hop(holder, as_attribute(hop.accessor), hop.child)
     try:
-        accessor = _accessor(holder, step.holder)
+        accessor = accessor_of(holder, hop.holder)
     except Exception:  # it changes meanwhile, or its class answers nobody
         accessor = ".?"
-    return _Step(holder, accessor, step)
+    return Hop(holder, accessor, hop)
 
 
 class _Search:
@@ -212,25 +177,25 @@ class _Search:
 
     def __init__(self, target: Any) -> None:
         self.target = target
-        self.first = _Step(target, "", None)
+        self.first = Hop(target, "", None)
         self.frontier = [self.first]
         self.seen = {id(target)}
         self.level = 0
-        self.best: tuple[tuple[int, int], _Root, _Step] | None = None
+        self.best: tuple[tuple[int, int], Root, Hop] | None = None
         self.found_at = 0
-        self.instance: _Step | None = None
+        self.instance: Hop | None = None
 
-    def remember_instance(self, step: _Step) -> None:
+    def remember_instance(self, hop: Hop) -> None:
         """The nearest object with a class of its own: a name where no root is found."""
-        if self.instance is None and step.accessor.startswith("."):
-            self.instance = step
+        if self.instance is None and hop.accessor.startswith("."):
+            self.instance = hop
 
-    def offer(self, root: _Root, step: _Step) -> None:
+    def offer(self, root: Root, hop: Hop) -> None:
         rank = (_OWNERS.get(root.owner, 0), self.level)
         if self.best is None or rank < self.best[0]:
             if self.best is None:
                 self.found_at = self.level
-            self.best = (rank, root, step)
+            self.best = (rank, root, hop)
 
     def done(self) -> bool:
         """A user's name ends the search; another owner's may be beaten by a near one."""
@@ -245,7 +210,7 @@ class _Search:
             return None
         kind = type(self.instance.holder)
         module = type_module(kind)
-        root = _Root("self", f"of {type_name(kind)}", "attribute", module_owner(module), module)
+        root = Root("self", f"of {type_name(kind)}", "attribute", module_owner(module), module)
         return _path(root, self.instance)
 
 
@@ -254,23 +219,23 @@ def _offer_globals(search: _Search) -> None:
     target = search.target
     module = module_of(target) if type(target) is dict else ""
     if module:
-        whose = _namespace_owner(target, module)
-        root = _Root("globals()", f"of module {module}", "module", whose, module)
+        whose = namespace_owner(target, module)
+        root = Root("globals()", f"of module {module}", "module", whose, module)
         search.offer(root, search.first)
 
 
 _OWNERS = {"user": 0, "generated": 1, "library": 1, "stdlib": 2, "leakkit": 3}
 
 
-def _path(root: _Root, first: _Step) -> Path:
+def _path(root: Root, first: Hop) -> Path:
     links, names, bases = [], [], set[str]()
-    step = _past_cell(root, first)
-    while step is not None:
-        names.append(_qualified(type(step.holder)))
-        bases.update(map(_qualified, mro(type(step.holder))))
-        if step.child is not None:
-            links.append(step.accessor)
-        step = step.child
+    hop = _past_cell(root, first)
+    while hop is not None:
+        names.append(_qualified(type(hop.holder)))
+        bases.update(map(_qualified, mro(type(hop.holder))))
+        if hop.child is not None:
+            links.append(hop.accessor)
+        hop = hop.child
     name = root.name + "".join(links)
     return Path(
         name,
@@ -285,13 +250,13 @@ def _path(root: _Root, first: _Step) -> Path:
     )
 
 
-def _past_cell(root: _Root, step: _Step) -> _Step | None:
-    """The step that the root's own name stands for: not the cell, nor the tuple around it."""
-    if root.kind == "closure" and step.child is not None:
-        return step.child.child or step.child
-    if root.kind == "class" and type(step.holder) is dict and step.child is not None:
-        return step.child if root.name.endswith(_as_attribute(step.accessor)) else step
-    return step.child if root.kind == "default" else step
+def _past_cell(root: Root, hop: Hop) -> Hop | None:
+    """The hop that the root's own name stands for: not the cell, nor the tuple around it."""
+    if root.kind == "closure" and hop.child is not None:
+        return hop.child.child or hop.child
+    if root.kind == "class" and type(hop.holder) is dict and hop.child is not None:
+        return hop.child if root.name.endswith(as_attribute(hop.accessor)) else hop
+    return hop.child if root.kind == "default" else hop
 
 
 def _qualified(kind: type) -> str:
@@ -300,7 +265,7 @@ def _qualified(kind: type) -> str:
 
 def _preference(holder: Any) -> int:
     """Referrers that name things first, crowds last."""
-    if isinstance_exact(holder, (types.FunctionType, types.CellType, _LRU, type)):
+    if isinstance_exact(holder, (types.FunctionType, types.CellType, LRU, type)):
         return 0
     if type(holder) is dict:
         return 0 if module_of(holder) else 1
@@ -315,256 +280,3 @@ def _is_own(holder: Any) -> bool:
     if type(holder) in (dict, list, tuple, types.CellType, types.FunctionType):
         return False
     return module_owner(type_module(type(holder))) == "leakkit"
-
-
-# Roots -----------------------------------------------------------------------------------------
-
-
-def _root(holder: Any, step: _Step) -> _Root | None:
-    """The named place that ``holder`` is for what it refers to, or ``None`` to search on."""
-    for kind, make in _ROOTS:
-        if isinstance_exact(holder, (kind,)):
-            return make(holder, step)
-    return None
-
-
-def _module_root(holder: dict[str, Any], step: _Step) -> _Root | None:
-    module = module_of(holder)
-    if not module:
-        return None
-    name = next((str(k) for k, v in list(holder.items()) if v is step.holder), "?")
-    return _Root(name, f"in module {module}", "module", _namespace_owner(holder, module), module)
-
-
-def _namespace_owner(space: dict[str, Any], module: str) -> str:
-    file = space.get("__file__")
-    return owner(file) if type(file) is str else module_owner(module)
-
-
-def _function_root(holder: types.FunctionType, step: _Step) -> _Root | None:
-    module = str(holder.__module__)
-    whose = owner(holder.__code__.co_filename)
-    where = _outer_name(holder.__qualname__)
-    child = step.holder
-    if child is holder.__closure__ and step.child is not None:
-        return _Root(
-            _free_name(holder, step.child.holder),
-            f"closure variable of {where}",
-            "closure",
-            whose,
-            module,
-        )
-    if child is holder.__defaults__ or child is holder.__kwdefaults__:
-        return _Root(
-            _default_name(holder, step),
-            f"default argument of {holder.__qualname__}",
-            "default",
-            whose,
-            module,
-        )
-    if child is holder.__dict__:
-        return _Root(holder.__qualname__, f"in module {module}", "attribute", whose, module)
-    return None
-
-
-def _outer_name(qualname: str) -> str:
-    """``make_step`` for ``make_step.<locals>.step``: the function whose variable it is."""
-    outer, _, _ = qualname.rpartition(".<locals>")
-    return outer.rpartition(".<locals>.")[2] or qualname
-
-
-def _free_name(function: types.FunctionType, cell: Any) -> str:
-    pairs = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    return next((name for name, c in pairs if c is cell), "?")
-
-
-def _default_name(function: types.FunctionType, step: _Step) -> str:
-    inner = step.child.holder if step.child is not None else None
-    code, defaults = function.__code__, function.__defaults__ or ()
-    named = code.co_varnames[: code.co_argcount][code.co_argcount - len(defaults) :]
-    pairs = [*zip(named, defaults, strict=False), *(function.__kwdefaults__ or {}).items()]
-    return next((name for name, value in pairs if value is inner), "?")
-
-
-def _lru_root(holder: Any, step: _Step) -> _Root:
-    wrapped = getattr(holder, "__wrapped__", None)
-    name = str(getattr(wrapped, "__qualname__", "?"))
-    module = str(getattr(wrapped, "__module__", ""))
-    code = getattr(wrapped, "__code__", None)
-    whose = owner(code.co_filename) if code is not None else module_owner(module)
-    return _Root(name, "(lru_cache)", "lru_cache", whose, module, name)
-
-
-def _class_root(holder: type, step: _Step) -> _Root | None:
-    space = type.__dict__["__dict__"].__get__(holder)
-    for key, value in list(space.items()):
-        if value is step.holder:
-            return _class_attribute(holder, f"{type_name(holder)}.{key}")
-    inner = step.child
-    if inner is not None and type(step.holder) is dict:
-        return _class_attribute(holder, type_name(holder) + _as_attribute(step.accessor))
-    return None
-
-
-def _class_attribute(kind: type, name: str) -> _Root:
-    module = type_module(kind)
-    return _Root(name, f"(class attribute, module {module})", "class", module_owner(module), module)
-
-
-def _generator_root(holder: Any, step: _Step) -> _Root | None:
-    frame = getattr(holder, "gi_frame", None) or getattr(holder, "cr_frame", None)
-    if frame is None or owner(frame.f_code.co_filename) == "leakkit":
-        return None
-    return _frame_local(frame, step.holder, "suspended")
-
-
-def _frame_root(holder: types.FrameType, step: _Step) -> _Root | None:
-    return _frame_local(holder, step.holder, "kept") if _is_running(holder) else None
-
-
-def _is_running(frame: types.FrameType) -> bool:
-    for current in sys._current_frames().values():
-        walk: types.FrameType | None = current
-        while walk is not None:
-            if walk is frame:
-                return True
-            walk = walk.f_back
-    return False
-
-
-def _frame_local(frame: types.FrameType, value: Any, state: str) -> _Root:
-    code = frame.f_code
-    name = next((k for k, v in list(frame.f_locals.items()) if v is value), "?")
-    where = place(code.co_filename, frame.f_lineno, code.co_name)
-    return _Root(
-        name,
-        f"(local of {state} {where})",
-        "local",
-        owner(code.co_filename),
-        str(frame.f_globals.get("__name__", "")),
-    )
-
-
-def _running_locals() -> dict[int, _Root]:
-    """Locals of the running frames by id: since Python 3.11 no referrer leads to them."""
-    found: dict[int, _Root] = {}
-    names = {t.ident: t.name for t in threading.enumerate()}
-    for ident, current in sys._current_frames().items():
-        walk: types.FrameType | None = current
-        while walk is not None:
-            if is_user(walk.f_code.co_filename) and walk.f_code.co_name != "<module>":
-                _add_locals(found, walk, names.get(ident, ""))
-            walk = walk.f_back
-    return found
-
-
-def _add_locals(found: dict[int, _Root], frame: types.FrameType, thread: str) -> None:
-    code = frame.f_code
-    where = place(code.co_filename, frame.f_lineno, code.co_name)
-    words = f"(local of running {where})"
-    if thread and thread != "MainThread":
-        words = f"(local of running {where}, thread {thread})"
-    for name, value in list(frame.f_locals.items()):
-        root = _Root(name, words, "local", "user", str(frame.f_globals.get("__name__", "")))
-        found.setdefault(id(value), root)
-
-
-_ROOTS: tuple[tuple[type, Callable[[Any, _Step], _Root | None]], ...] = (
-    (dict, _module_root),
-    (types.FunctionType, _function_root),
-    (_LRU, _lru_root),
-    (type, _class_root),
-    (types.GeneratorType, _generator_root),
-    (types.CoroutineType, _generator_root),
-    (types.FrameType, _frame_root),
-)
-
-
-# Accessors -------------------------------------------------------------------------------------
-
-
-def _accessor(holder: Any, child: Any) -> str:
-    """How a person gets from ``holder`` to ``child``: ``.name``, ``["key"]``, ``[3]`` or ``""``."""
-    if isinstance_exact(holder, (dict,)):
-        return _in_dict(holder, child)
-    if isinstance_exact(holder, (list, tuple, collections.deque)):
-        return _in_sequence(holder, child)
-    if isinstance_exact(holder, (types.CellType, types.FunctionType)):
-        return ""
-    if isinstance_exact(holder, (types.MethodType,)):
-        return ".__self__" if holder.__self__ is child else ""
-    if isinstance_exact(holder, (types.TracebackType,)):
-        return ".tb_next" if holder.tb_next is child else ".tb_frame"
-    if isinstance_exact(holder, (types.FrameType,)):
-        return _in_frame(holder, child)
-    return _in_instance(holder, child)
-
-
-def _in_dict(holder: dict[Any, Any], child: Any) -> str:
-    for key, value in list(dict.items(holder)):
-        if value is child:
-            return f'["{key}"]' if type(key) is str else f"[{_key_text(key)}]"
-        if key is child:
-            return "[key]"
-    return "[?]"
-
-
-def _key_text(key: Any) -> str:
-    return (
-        repr(key)
-        if type(key) in (int, float, bool, tuple) and len(repr(key)) < 20
-        else (f"<{type_name(type(key))}>")
-    )
-
-
-def _in_sequence(holder: Any, child: Any) -> str:
-    plain: Any = next(b for b in mro(type(holder)) if b in (list, tuple, collections.deque))
-    for index, value in enumerate(list(plain.__iter__(holder))):
-        if value is child:
-            return f"[{index}]"
-    return "[?]"
-
-
-def _in_frame(frame: types.FrameType, child: Any) -> str:
-    name = next((k for k, v in list(frame.f_locals.items()) if v is child), "?")
-    return f".{frame.f_code.co_name}.{name}"
-
-
-def _as_attribute(accessor: str) -> str:
-    """The accessor of an instance's or a class's dict as an attribute."""
-    inner = accessor.removeprefix('["').removesuffix('"]')
-    return f".{inner}" if inner.isidentifier() else accessor
-
-
-def _in_instance(holder: Any, child: Any) -> str:
-    attributes = dict_of(holder)
-    if attributes is child:
-        return ""  # the dict's own accessor says it; see _tidy
-    for key, value in list(attributes.items()):
-        if value is child:
-            return f".{key}"
-    if isinstance_exact(holder, (BaseException,)):
-        return _in_exception(holder, child)
-    return _in_slots(holder, child)
-
-
-def _in_exception(error: BaseException, child: Any) -> str:
-    for name in ("__traceback__", "__context__", "__cause__", "args"):
-        if getattr(error, name, None) is child:
-            return f".{name}"
-    return ".?"
-
-
-def _in_slots(holder: Any, child: Any) -> str:
-    for base in mro(type(holder)):
-        for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
-            if type(member) is types.MemberDescriptorType and _slot(member, holder) is child:
-                return f".{name}"
-    return f".<{type_name(type(child))}>"
-
-
-def _slot(member: types.MemberDescriptorType, holder: Any) -> Any:
-    try:
-        return member.__get__(holder)
-    except Exception:
-        return None
