@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from leakkit.suspects.retraces import Part, Trace, difference, suspects
-from leakkit.suspects.tracers import jax_trace
+from leakkit.suspects.tracers.jax import jax_trace
 
 TENSOR = Part("tensor", "float32", "(4, 8)")
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakkit.suspects import Suspect
-from leakkit.suspects.places import place, user_frame
-from leakkit.suspects.tracers import library_parts
+from leakkit.suspects.places import frame_place, library_parts, user_frame
 
 _Place = tuple[str, tuple[str, ...]]  # the user's line, and the parts of libraries below it
 
@@ -151,10 +150,7 @@ def _place() -> _Place:
     """The user's line that asked, and the libraries in between."""
     frame = sys._getframe(2)
     caller = user_frame(frame)
-    inside = library_parts(frame, caller)
-    if caller is None:
-        return "", inside
-    return place(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name), inside
+    return frame_place(caller), library_parts(frame, caller)
 
 
 def _suspect(maker: Maker, where: str, inside: tuple[str, ...], rate: float) -> Suspect:

@@ -12,6 +12,14 @@ _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SCENARIOS = os.path.join(_OWN, "scenarios")
+_PARTS = {
+    "keras": "/keras/",
+    "data": "/tensorflow/python/data/",
+    "custom_gradient": "/ops/custom_gradient.py",
+    "distribute": "/tensorflow/python/distribute/",
+    "saved_model": "/tensorflow/python/saved_model/",
+    "nested": "/polymorphic_function/atomic_function.py",
+}
 
 
 def _stdlib() -> tuple[str, ...]:
@@ -81,8 +89,27 @@ def code_place(code: CodeType) -> str:
     return place(code.co_filename, code.co_firstlineno, code.co_name)
 
 
+def frame_place(frame: FrameType | None) -> str:
+    """Where a frame stands; empty for none."""
+    if frame is None:
+        return ""
+    return place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the user's from ``frame`` outwards."""
     while frame is not None and not is_user(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def library_parts(frame: FrameType | None, caller: FrameType | None) -> tuple[str, ...]:
+    """Parts of libraries between a frame and the user's line."""
+    found: dict[str, None] = {}
+    while frame is not None and frame is not caller:
+        file = frame.f_code.co_filename.replace("\\", "/")
+        for name, part in _PARTS.items():
+            if part in file:
+                found[name] = None
+        frame = frame.f_back
+    return tuple(found)

@@ -1,62 +1,27 @@
-"""Listens to the compilers of the frameworks that are loaded, while the hunt lasts."""
+"""TensorFlow's traces with their signatures, and the calls for which XLA compiles."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import re
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leakkit.suspects.places import code_place, owner, place, user_frame
+from leakkit.suspects.places import code_place, frame_place, library_parts, owner, user_frame
 from leakkit.suspects.retraces import Part, Trace
 
-_MOST = 2000  # traces kept of one hunt
+if TYPE_CHECKING:
+    from leakkit.suspects.tracers import Tracers
 
-Undo = Callable[[], None]
-
-
-class Tracers:
-    """Collects traces between ``start`` and ``stop``; hooks nothing that is not imported."""
-
-    def __init__(self) -> None:
-        self.traces: list[Trace] = []
-        self.failed: list[str] = []
-        self._undo: list[Undo] = []
-        self._collect: list[Callable[[], list[Trace]]] = []
-
-    def start(self) -> None:
-        """Hook every framework that is loaded; what fails is said in ``failed``."""
-        for name, hook in (("tensorflow", _tensorflow), ("jax", _jax), ("torch", _torch)):
-            if name in sys.modules:
-                try:
-                    hook(self)
-                except Exception as error:  # a private name moved: go without
-                    self.failed.append(f"{name} does not say why it compiles ({error})")
-
-    def add(self, trace: Trace) -> None:
-        """Remember a trace."""
-        if len(self.traces) < _MOST:
-            self.traces.append(trace)
-
-    def stop(self) -> None:
-        """Take every hook out again."""
-        for collect in self._collect:
-            with contextlib.suppress(Exception):
-                self.traces.extend(collect())
-        self._collect.clear()
-        while self._undo:
-            self._undo.pop()()
+_MOST = 2000  # shapes remembered of one function
 
 
-# TensorFlow ------------------------------------------------------------------------------------
-
-
-def _tensorflow(tracers: Tracers) -> None:
+def listen(tracers: Tracers) -> None:
+    """Read every trace as TensorFlow makes it, and what XLA compiles."""
     name = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
     module: Any = sys.modules[name]
     original = module._create_concrete_function
@@ -69,7 +34,7 @@ def _tensorflow(tracers: Tracers) -> None:
         return original(function_type, type_context, func_graph, options)
 
     module._create_concrete_function = create
-    tracers._undo.append(lambda: setattr(module, "_create_concrete_function", original))
+    tracers.at_end(lambda: setattr(module, "_create_concrete_function", original))
     _tensorflow_xla(tracers)
 
 
@@ -84,7 +49,7 @@ def _tensorflow_xla(tracers: Tracers) -> None:
         return original(self, *args)
 
     kind.call_flat = call_flat
-    tracers._undo.append(lambda: setattr(kind, "call_flat", original))
+    tracers.at_end(lambda: setattr(kind, "call_flat", original))
 
 
 class _XlaCalls:
@@ -131,7 +96,7 @@ def _xla_trace(atomic: Any, args: Sequence[Any], frame: FrameType) -> Trace:
         str(slot.name): Part("tensor", str(arg.dtype.name), str(arg.shape))
         for slot, arg in zip(named, args, strict=False)
     }
-    called = _frame_place(caller)
+    called = frame_place(caller)
     defined = f"compiled with XLA as {atomic.name.decode()}"
     return Trace("xla", name, defined, called, parts, xla=True, inside=library_parts(frame, caller))
 
@@ -145,7 +110,7 @@ def _tf_trace(function_type: Any, options: Any, frame: FrameType) -> Trace:
         "tensorflow",
         str(getattr(function, "__name__", options.name)),
         code_place(code) if code is not None else str(options.name),
-        _frame_place(caller),
+        frame_place(caller),
         dict(_tf_signature(function_type)),
         id(cache) if cache is not None else id(options),
         id(code),
@@ -154,12 +119,6 @@ def _tf_trace(function_type: Any, options: Any, frame: FrameType) -> Trace:
         bool((options.attributes or {}).get("_XlaMustCompile")),
         library_parts(frame, caller),
     )
-
-
-def _frame_place(frame: FrameType | None) -> str:
-    if frame is None:
-        return ""
-    return place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
 def _innermost(function: Any) -> Any:
@@ -218,28 +177,6 @@ def _literal(value: Any) -> str:
     return f"<{type(value).__name__} {id(value):x}>"
 
 
-def library_parts(frame: FrameType | None, caller: FrameType | None) -> tuple[str, ...]:
-    """Parts of libraries between a frame and the user's line."""
-    found: dict[str, None] = {}
-    while frame is not None and frame is not caller:
-        file = frame.f_code.co_filename.replace("\\", "/")
-        for name, part in _PARTS.items():
-            if part in file:
-                found[name] = None
-        frame = frame.f_back
-    return tuple(found)
-
-
-_PARTS = {
-    "keras": "/keras/",
-    "data": "/tensorflow/python/data/",
-    "custom_gradient": "/ops/custom_gradient.py",
-    "distribute": "/tensorflow/python/distribute/",
-    "saved_model": "/tensorflow/python/saved_model/",
-    "nested": "/polymorphic_function/atomic_function.py",
-}
-
-
 def _tf_signature(function_type: Any) -> Iterator[tuple[str, Part]]:
     for name, parameter in function_type.parameters.items():
         yield from _tf_parts(str(name), parameter.type_constraint, 0)
@@ -296,118 +233,3 @@ def _object_part(value: Any) -> Part:
     if isinstance(value, types.FunctionType):
         return Part("function", value.__name__, f"{id(value):x}")
     return Part("object", type(value).__name__, f"{id(value):x}")
-
-
-# JAX -------------------------------------------------------------------------------------------
-
-_MISS = re.compile(
-    r"TRACING CACHE MISS at (?P<file>.+?):(?P<line>\d+)(?::\d+)? \((?P<function>.*?)\)"
-)
-_JAX_NAME = re.compile(
-    r"^\s*(?:for )?(?P<name>\S+?)(?: id=(?P<id>\d+))? defined at (?P<place>.+:\d+)\s*$", re.M
-)
-_JAX_TYPES = re.compile(r"\* at (?P<name>.+?), now (?P<new>\S+) and before (?P<old>\S+)")
-_JAX_STATIC = re.compile(r"Static\(val=(?P<new>.*?)\) and before .*Static\(val=(?P<old>.*?)\)")
-
-
-class _Listener(logging.Handler):
-    """Reads JAX' explanations of its cache misses, and shows them to nobody."""
-
-    def __init__(self, tracers: Tracers) -> None:
-        super().__init__(logging.WARNING)
-        self._tracers = tracers
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Turn a message into a trace."""
-        trace = jax_trace(record.getMessage())
-        if trace is not None:
-            self._tracers.add(trace)
-
-
-def _jax(tracers: Tracers) -> None:
-    config = sys.modules["jax"].config
-    before = config.jax_explain_cache_misses
-    logger = logging.getLogger("jax._src.interpreters.partial_eval")
-    older = logging.getLogger("jax._src.pjit")  # where JAX wrote this before 0.6
-    listener = _Listener(tracers)
-    saved = [(log, log.propagate) for log in (logger, older)]
-    for log, _ in saved:
-        log.addHandler(listener)
-        log.propagate = False
-    config.update("jax_explain_cache_misses", True)
-
-    def undo() -> None:
-        config.update("jax_explain_cache_misses", before)
-        for log, propagate in saved:
-            log.removeHandler(listener)
-            log.propagate = propagate
-
-    tracers._undo.append(undo)
-
-
-def jax_trace(message: str) -> Trace | None:
-    """A trace from JAX' explanation of one tracing-cache miss; ``None`` for another message."""
-    miss, name = _MISS.search(message), _JAX_NAME.search(message)
-    if miss is None:
-        return None
-    called = place(miss["file"], int(miss["line"]), miss["function"])
-    function = name["name"] if name else "?"
-    defined = name["place"] if name else called
-    file, _, line = defined.rpartition(":")
-    if line.isdigit():
-        defined = place(file, int(line), function)
-    inside = ("jax",) if owner(file) == "library" else ()
-    return Trace("jax", function, defined, called, inside=inside, explained=_jax_reason(message))
-
-
-def _jax_reason(message: str) -> tuple[str, str]:
-    if "never seen function" in message:
-        return "new-function", "a new function object each time: it is made inside the step"
-    changed = _JAX_TYPES.search(message)
-    if changed is not None:
-        same = changed["new"].partition("[")[0] == changed["old"].partition("[")[0]
-        words = f"argument `{changed['name']}`: {changed['old']} → {changed['new']}"
-        return ("shape" if same else "dtype"), words
-    static = _JAX_STATIC.search(message)
-    if static is not None:
-        return "python-value", (
-            f"static argument: {static['old']} → {static['new']}; make it an ordinary argument"
-        )
-    reason = message.rpartition("\n")[2].strip(" *")
-    return "structure", reason[:160]
-
-
-# PyTorch ---------------------------------------------------------------------------------------
-
-
-def _torch(tracers: Tracers) -> None:
-    utils = sys.modules.get("torch._dynamo.utils")
-    if utils is None:
-        return
-    before = list(utils.get_compilation_metrics())  # kept, so that no id is used again
-
-    def collect() -> list[Trace]:
-        known = set(map(id, before))
-        metrics = utils.get_compilation_metrics()
-        return [_torch_trace(metric) for metric in metrics if id(metric) not in known]
-
-    tracers._collect.append(collect)
-
-
-def _torch_trace(metric: Any) -> Trace:
-    name = str(getattr(metric, "co_name", "?"))
-    file = str(getattr(metric, "co_filename", "") or "")
-    line = int(getattr(metric, "co_firstlineno", 0) or 0)
-    reason = getattr(metric, "recompile_reason", None)
-    return Trace("torch", name, place(file, line, name), "", explained=_torch_reason(reason))
-
-
-def _torch_reason(reason: str | None) -> tuple[str, str]:
-    if not reason:
-        return "new-function", "a new function object each time: it is made inside the step"
-    words = reason.partition(": ")[2] or reason
-    if "size mismatch" in words or "stride mismatch" in words:
-        return "shape", words
-    if "dtype mismatch" in words:
-        return "dtype", words
-    return ("python-value" if "==" in words else "structure"), words[:160]
