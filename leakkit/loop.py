@@ -136,12 +136,14 @@ class WatchPass(Phase):
         self._setup.waiting += seconds
 
     def before(self) -> None:
+        self._garbage.in_step = True
         self._clock.start()
 
     def after(self, result: Any) -> None:
         for framework in self._setup.frameworks:
             framework.synchronize(result)
         wall, cpu = self._clock.stop()
+        self._garbage.in_step = False
         del result  # what it held must not count as alive
         if self.done % self._setup.every == 0:
             self._readings = self._read()
@@ -164,9 +166,13 @@ class TracePass(Phase):
         super().__init__("trace", steps, until, least=LEAST_VALUES - table.filled)
         self._table, self._setup = table, setup
 
+    def before(self) -> None:
+        self._setup.garbage.in_step = True
+
     def after(self, result: Any) -> None:
         for framework in self._setup.frameworks:
             framework.synchronize(result)
+        self._setup.garbage.in_step = False
         del result
         row = [value for probe in self._setup.traced for value in probe.read()]
         self._table.append([self.boundary(), *row])
@@ -239,6 +245,7 @@ class Setup:
         """Undo what the probes and the engine did."""
         if self.engine is not None:
             self.engine.close()
+        self.garbage.close()
         for probe in self.probes:
             probe.close()
 
@@ -343,7 +350,7 @@ class Recorder:
         if setup.engine is not None and not self._ended:
             yield from self._trace(setup, setup.engine)
         self.notes += setup.own.values()
-        if not (self._collects and gc.isenabled()):
+        if not (self._collects and gc.isenabled()) and not setup.garbage.step_collects:
             self.judge.must_decide("garbage")  # nobody else collects it
         gc.unfreeze()  # referrers of a frozen object cannot be found
         if self.judge.grows and not self._ended:

@@ -2,6 +2,7 @@
 
 import fnmatch
 import functools
+import linecache
 import re
 
 from leakkit.heap.caches import StandardCaches
@@ -47,3 +48,19 @@ def test_a_full_cache_is_emptied_so_that_it_does_not_trade_old_entries_for_new_o
         caches.trim()
         kept.append(len(re._cache))
     assert max(kept) <= 2
+
+
+def test_lines_of_files_are_forgotten_and_those_of_generated_code_are_the_users():
+    caches = StandardCaches()
+    caches.trim()
+    made = [f"<generated {number}>" for number in range(5)]
+    try:
+        for number, name in enumerate(made):
+            linecache.cache[name] = (12, None, ["x = 1\n"], name)
+            linecache.cache[f"read{number}.py"] = (12, 1.7e9, ["x = 1\n"], f"read{number}.py")
+            caches.trim()
+        assert set(made) <= set(linecache.cache)
+        assert not [name for name in linecache.cache if name.startswith("read")]
+    finally:
+        for name in made:
+            linecache.cache.pop(name, None)

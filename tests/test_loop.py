@@ -130,6 +130,26 @@ def test_garbage_is_a_leak_where_the_collector_is_off(tmp_path):
     assert result.diagnoses[0].name == "reference-cycles"
 
 
+def test_a_step_that_collects_by_itself_needs_no_collector(tmp_path):
+    calls = iter(range(10_000))
+
+    def step():
+        cycle = []
+        cycle.append(cycle)
+        if next(calls) % 25 == 0:
+            gc.collect()
+
+    listening = list(gc.callbacks)
+    gc.disable()
+    try:
+        result = check(tmp_path).run(step)
+    finally:
+        gc.enable()
+    assert not result.findings["garbage"].decides
+    assert result.verdict is Verdict.FLAT
+    assert gc.callbacks == listening
+
+
 def test_one_check_measures_on_one_device(tmp_path):
     with pytest.raises(SettingsError, match="one check, one device"):
         check(tmp_path, device="all").run(lambda: None)

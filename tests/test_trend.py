@@ -64,6 +64,14 @@ class TestExact:
         trend = last(4096 * (steps(80) // 12))
         assert trend.verdict is Verdict.GROWS
 
+    def test_small_rises_between_even_bursts_do_not_hide_them(self):
+        bursts = 50_000 * (steps(480) // 60)
+        assert last(bursts + 32 * np.minimum(steps(480) // 7, 20)).verdict is Verdict.GROWS
+
+    def test_bursts_of_all_sizes_are_no_clockwork(self):
+        sizes = np.cumsum([0, 9, 1, 7, 2, 8, 0, 0, 3]) * 5_000
+        assert last(sizes[steps(480).astype(int) // 60]).verdict is not Verdict.GROWS
+
     def test_a_leak_from_step_100_on_grows(self):
         assert last(2048 * np.maximum(steps(200) - 80, 0)).verdict is Verdict.GROWS
 

@@ -20,6 +20,8 @@ from leakkit.series import Series
 # What follows a heap's name: blocks made less blocks freed, and blocks freed that were made
 # before the trace, whose size nobody knows.
 NET, FREED = "_blocks", "_freed"
+HEAPS = ("python_heap", "native_heap")
+COUNTS = frozenset(heap + suffix for heap in HEAPS for suffix in (NET, FREED))
 # Blocks that a step made, whether or not they outlived it, and their bytes.
 ALLOCATIONS, ALLOCATED = "allocations", "allocated"
 

@@ -85,8 +85,7 @@ def _found() -> dict[object, _Cache]:
     if re := sys.modules.get("re"):
         found["re"] = _pattern_cache(re)
     if linecache := sys.modules.get("linecache"):
-        size = functools.partial(len, linecache.cache)
-        found["linecache"] = _Cache(size, linecache.clearcache, None)
+        found["linecache"] = _line_cache(linecache.cache)
     for function in gc.get_objects():
         if type(function) is functools._lru_cache_wrapper and _is_standard(function):
             bound = function.cache_info().maxsize
@@ -94,6 +93,22 @@ def _found() -> dict[object, _Cache]:
                 functools.partial(_size, function), function.cache_clear, bound
             )
     return found
+
+
+def _line_cache(cache: dict[str, Any]) -> _Cache:
+    """Lines of files, which can be read again; those of generated code are its only copy.
+
+    An entry is ``(size, mtime, lines, name)``, without a time where there is no file.
+    """
+
+    def of_files() -> list[str]:
+        return [name for name, entry in cache.items() if len(entry) > 1 and entry[1] is not None]
+
+    def forget() -> None:
+        for name in of_files():
+            del cache[name]
+
+    return _Cache(lambda: len(of_files()), forget, None)
 
 
 def _pattern_cache(re: Any) -> _Cache:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from leakkit.heap import FREED, NET
+from leakkit.heap import COUNTS
 from leakkit.reports.labels import is_key, label, rank
 from leakkit.reports.sparkline import sparkline
 from leakkit.result import Finding, Result
@@ -56,7 +56,7 @@ def shown(findings: Iterable[Finding], *, verbose: bool) -> list[Finding]:
 
 
 def _matters(finding: Finding) -> bool:
-    if finding.name.endswith((NET, FREED)):  # what the judgement of the heap rests on
+    if finding.name in COUNTS:  # what the judgement of the heap rests on
         return False
     if finding.trend.verdict is Verdict.GROWS:
         return True

@@ -16,7 +16,7 @@ from leakkit.units import bytes_text
 
 _EXPLAINS = (
     "python_heap", "native_heap", "device_memory", "live_tensor_bytes", "live_objects",
-    "live_tensors", "latency",
+    "live_tensors", "python_blocks", "latency",
 )  # fmt: skip
 _SLOT = 8  # bytes of the reference itself
 

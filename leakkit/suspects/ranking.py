@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from leakkit.heap import HEAPS
 from leakkit.suspects import Suspect
 from leakkit.trend import Verdict
 
 if TYPE_CHECKING:
     from leakkit.result import Finding
 
-# The trace pass counts every byte of these exactly.
-_HEAPS = ("python_heap", "native_heap")
 # Bytes by another count; some of them lie in the native heap, so they are never added to it.
 _ELSEWHERE = ("device_memory", "live_tensor_bytes")
 
@@ -40,7 +39,7 @@ def total_bytes(findings: Mapping[str, Finding]) -> float:
         for name, finding in findings.items()
         if finding.trend.verdict is Verdict.GROWS and finding.trend.slope > 0
     }
-    heaps = sum(slope for name, slope in grown.items() if name in _HEAPS)
+    heaps = sum(slope for name, slope in grown.items() if name in HEAPS)
     other = [slope for name, slope in grown.items() if family(name) in _ELSEWHERE]
     return heaps or max(other, default=0.0)
 

@@ -130,7 +130,11 @@ def _suspect(line: _Line) -> Suspect:
     heaviest = max(line.by_stack, key=lambda stack: line.by_stack[stack])
     explains = tuple(
         name
-        for name, share in (("python_heap", line.python), ("native_heap", line.native))
+        for name, share in (
+            ("python_heap", line.python),
+            ("python_blocks", line.python),
+            ("native_heap", line.native),
+        )
         if share > 0.05 * rate
     )
     return Suspect(

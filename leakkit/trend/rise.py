@@ -24,6 +24,7 @@ from leakkit.trend.rules import (
     OUTGREW,
     PAUSE,
     SHORT,
+    SMALL,
     STEADY,
     WALK,
     LevelRule,
@@ -256,15 +257,17 @@ class Kept:
         """How many came like clockwork to the end, each of about one size; else 0.
 
         Six equal ones at equal distances, the last no longer ago than the distance, are a leak
-        even where they are too rare for blocks.
+        even where they are too rare for blocks. What is far smaller than the largest is no burst.
         """
-        if len(self.at) < FEWEST_BURSTS:
+        large = self.sizes > SMALL * self.sizes.max(initial=0.0)
+        at, sizes = self.at[large], self.sizes[large]
+        if len(at) < FEWEST_BURSTS:
             return 0
-        gaps, sizes = np.diff(self.at), self.sizes
+        gaps = np.diff(at)
         even = gaps.max() <= gaps.min() + 1 and sizes.max() <= STEADY * sizes.min()
-        lasts = self.pause <= gaps.max() and self.at[0] <= 2 * gaps.max()
+        lasts = self.steps - 2 - at[-1] <= gaps.max() and at[0] <= 2 * gaps.max()
         enough = sizes.min() / gaps.max() > limit and sizes.sum() > least_rise
-        return len(self.at) if even and lasts and enough else 0
+        return len(at) if even and lasts and enough else 0
 
 
 def kept(values: Floats, grain: float) -> Kept:

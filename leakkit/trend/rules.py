@@ -27,6 +27,7 @@ WALK = 6.0  # t of the rises below which a random walk explains them; p = 7e-5 w
 TOOTH = 5.0  # climbs that a drop undoes at least, to be the drop of a sawtooth
 PAUSE = 4  # times the longest earlier pause: after that a rise has stopped (e^-4 for random ones)
 FEWEST_BURSTS = 6  # evenly spaced ones; fewer are a few one-offs in a row
+SMALL = 0.1  # of the largest rise: what is below it lies between the bursts and is none
 FEWEST_TEETH = 4  # valleys; fewer have no scatter to speak of
 
 
