@@ -82,8 +82,11 @@ class Judgement:
         """Whether the number of Python's blocks rose in both passes.
 
         Beside a cache of items of all sizes a small leak is lost in the bytes. Either count alone
-        rises in correct code too, of which only one pass sees the cause.
+        rises in correct code too, of which only one pass sees the cause. Who allows the heap some
+        bytes a step allows the blocks that they lie in.
         """
+        if self._settings.limits.get(HEAPS[0], 0.0) > 0.0:
+            return False
         return self._rose("trace", HEAPS[0] + NET) and self._rose("watch", BLOCKS)
 
     def _rose(self, name: str, *names: str) -> bool:

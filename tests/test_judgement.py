@@ -64,6 +64,39 @@ def test_a_limit_accepts_growth():
     assert verdict(accepted.findings()) is Verdict.FLAT
 
 
+def blocks(watch, trace):
+    """Passes of a heap whose bytes say nothing, and whose blocks are counted in both."""
+    wild = np.random.default_rng(2).normal(0, 1e6, 480)
+    count = {"kind": Kind.COUNTER, "advisory": True}
+    return {
+        "watch": {**series("python_blocks", watch, **count), **series("threads", LEVEL)},
+        "trace": {
+            **series("python_heap", wild, Kind.NOISY),
+            **series("python_heap_blocks", trace, **count),
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("watch", "trace", "expected"),
+    [
+        (STEPS, STEPS, Verdict.GROWS),
+        (STEPS, LEVEL, Verdict.FLAT),
+        (LEVEL, STEPS, Verdict.FLAT),
+    ],
+)
+def test_blocks_that_rise_in_both_passes_decide_and_in_one_do_not(watch, trace, expected):
+    findings = judged(**blocks(watch, trace)).findings()
+    assert (findings["python_blocks"].decides) is (expected is Verdict.GROWS)
+    limited = {name: found for name, found in findings.items() if name != "python_heap"}
+    assert verdict(limited) is expected
+
+
+def test_bytes_that_are_allowed_allow_the_blocks_that_they_lie_in():
+    allowed = Settings(limits={"python_heap": "1 KiB/step"})
+    assert not judged(allowed, **blocks(STEPS, STEPS)).findings()["python_blocks"].decides
+
+
 def test_an_undecided_latency_leaves_the_verdict_to_what_was_counted():
     noisy = np.exp(np.random.default_rng(1).normal(0, 1.5, 30))
     found = judged(
