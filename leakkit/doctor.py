@@ -194,10 +194,11 @@ def _machine() -> list[str]:
 
 
 def _own_probes() -> list[Probe]:
+    from leakkit.probes.folders import FolderFinder
     from leakkit.probes.registry import make_probes
 
     with tempfile.TemporaryDirectory() as folder:
-        probes, _ = make_probes(None, [], [], Path(folder))
+        probes, _ = make_probes(None, [], FolderFinder(), Path(folder))
     return probes
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
 from leakkit.frameworks import Framework, active
@@ -153,10 +153,7 @@ class WatchPass(Phase):
         """Run the control kernel, collect, then ask every probe."""
         control = self._setup.control.run(min(3, self._setup.every))
         self._setup.caches.trim()
-        readings = [control, self._garbage.collect()]
-        for probe in self._setup.probes:
-            readings += probe.read()
-        return readings
+        return [control, self._garbage.collect(), *self._setup.readings()]
 
 
 class TracePass(Phase):
@@ -217,7 +214,7 @@ class Setup:
         self.frameworks: list[Framework] = active()
         self.probes: Sequence[Probe]
         self.probes, self.notes = make_probes(
-            settings.probes, self.frameworks, finder.folders(), recording.path
+            settings.probes, self.frameworks, finder, recording.path
         )
         self.traced = [probe for probe in self.probes if probe.traced]
         for framework in self.frameworks:
@@ -231,6 +228,21 @@ class Setup:
         self.caches = caches
         self.waiting = 0.0  # seconds of the watch pass in which the loop waited for data
         self.own: dict[str, str] = {}  # a sentence for each series that is the framework's own
+        self._apart = [0.0] * sum(len(probe.quantities) for probe in self.probes)
+
+    def readings(self) -> list[float]:
+        """What every probe reads now, without what leakkit added."""
+        read = [value for probe in self.probes for value in probe.read()]
+        return [value - own for value, own in zip(read, self._apart, strict=True)]
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is made or dropped inside the ``with`` block is leakkit's own, and is left out."""
+        before = self.readings()
+        yield
+        gc.collect()
+        grown = [now - then for now, then in zip(self.readings(), before, strict=True)]
+        self._apart = [own + more for own, more in zip(self._apart, grown, strict=True)]
 
     def own_growth(self, series: Mapping[str, Series]) -> dict[str, Series]:
         """What the frameworks themselves keep, as series of their own."""
@@ -332,7 +344,7 @@ class Recorder:
 
     def _plan(self) -> Iterator[Phase]:
         """The order of things."""
-        finder = FolderFinder(self.settings.folders)
+        finder = FolderFinder(self.settings.folders, [self.recording.path])
         finder.start()
         self._undo.callback(finder.stop)
         # The long collection is done before the warm-up: a pause of a quarter of a second makes
@@ -344,9 +356,9 @@ class Recorder:
         warmup.least = min(LEAST_WARMUP, warmup.steps)
         if warmup.steps:
             yield warmup
-        finder.stop()
         setup = self._settle(finder, caches, warmup.seconds)
         yield from self._watch(setup)
+        finder.stop()
         if setup.engine is not None and not self._ended:
             yield from self._trace(setup, setup.engine)
         self.notes += setup.own.values()
@@ -383,9 +395,10 @@ class Recorder:
         while steps > 0:
             phase = WatchPass(table, setup, steps, self._until(WATCH_UNTIL))
             yield phase
-            series = table.series()
-            own = setup.own_growth(series)
-            steps = self._more("watch", {**series, **own}, phase, table.filled)
+            with setup.apart():
+                series = table.series()
+                own = setup.own_growth(series)
+                steps = self._more("watch", {**series, **own}, phase, table.filled)
         self.recording.watch = series
         if hungry := starved(series, setup.waiting):
             self.notes.append(str(hungry))

@@ -9,9 +9,11 @@ import sys
 import textwrap
 from collections import deque
 
+import numpy as np
 import pytest
 
 from leakkit.check import Check, StepError
+from leakkit.judgement import Judgement
 from leakkit.recording import Recording
 from leakkit.result import LeakError
 from leakkit.settings import Settings, SettingsError
@@ -269,6 +271,34 @@ def test_files_left_behind_grow(tmp_path):
     result = check(tmp_path).run(step)
     assert result.findings["files"].trend.slope == pytest.approx(1.0)
     assert result.findings["file_bytes"].trend.slope == pytest.approx(100.0)
+
+
+def test_what_a_look_keeps_is_not_counted_as_the_steps_own(tmp_path, monkeypatch):
+    kept = []
+
+    def look_and_keep(self, name, series, *, last):
+        kept.extend([] for _ in range(100))
+        return 0 if last else 12
+
+    monkeypatch.setattr(Judgement, "look", look_and_keep)
+    recording = check(tmp_path).run(lambda: None).recording
+    assert len(kept) >= 300
+    assert np.ptp(recording.watch["live_objects"].values) < 50
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_folder_that_is_first_written_to_while_the_step_is_watched_is_watched_too(tmp_path, left):
+    folder = tmp_path / "late"
+    folder.mkdir()
+    (folder / "older.txt").write_text("of another run")
+
+    def step(index):
+        if index % 5 == 4 and index > 15:
+            (folder / f"{index if left else 0}.txt").write_text("x" * 100)
+
+    result = check(tmp_path, warmup=10, steps=120, max_steps=120).run(step)
+    verdict = Verdict.GROWS if left else Verdict.FLAT
+    assert result.findings["files"].trend.verdict is verdict
 
 
 def test_a_log_held_open_grows(tmp_path):

@@ -120,11 +120,12 @@ def test_families_of_series_have_units():
 
 def test_the_units_are_those_that_the_probes_read(tmp_path):
     from leakkit.probes.clock import QUANTITIES
+    from leakkit.probes.folders import FolderFinder
     from leakkit.probes.garbage import QUANTITY
     from leakkit.probes.registry import make_probes
     from leakkit.series import Kind
 
-    probes, _ = make_probes(None, [], [tmp_path], tmp_path)
+    probes, _ = make_probes(None, [], FolderFinder([tmp_path]), tmp_path)
     read = [*QUANTITIES, QUANTITY, *(q for probe in probes for q in probe.quantities)]
     for probe in probes:
         probe.close()

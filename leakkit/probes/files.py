@@ -7,7 +7,11 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leakkit.probes import Kind, Probe, Quantity
+from leakkit.probes.folders import FolderFinder
 
 # A folder with more entries than this is somebody's data, and reading it would slow every step.
 MOST_ENTRIES = 10_000
@@ -31,19 +35,34 @@ class Files(Probe):
         Quantity("file_bytes", "B", Kind.COUNTER),
     )
 
-    def __init__(self, folders: Iterable[Path] = (), ignore: Iterable[Path] = ()) -> None:
-        self._folders = [os.fspath(folder) for folder in folders]
+    def __init__(self, finder: FolderFinder, ignore: Iterable[Path] = ()) -> None:
+        self._finder = finder
         self._ignored = set(_streams())
         for folder in ignore:
             self._ignored.update(_sizes_below(os.fspath(folder)))
+        self._before = np.zeros(2, np.int64)  # what late folders held when they were found
+        self._look_for_folders()
 
     def read(self) -> Sequence[float]:
+        if self._finder.found > self._known:
+            known = self._count()
+            self._look_for_folders()
+            more = self._count()
+            self._before += more - known
+        return tuple((self._count() - self._before).tolist())
+
+    def _look_for_folders(self) -> None:
+        self._known = self._finder.found
+        self._folders = [os.fspath(folder) for folder in self._finder.folders()]
+
+    def _count(self) -> NDArray[np.int64]:
+        """Files in the folders, and their bytes with those of open files."""
         held: dict[_Identity, int] = {}
         for folder in self._folders:
             held.update(_sizes_below(folder))
         count = len(held)
         held.update(_open_sizes(self._ignored))
-        return (count, sum(held.values()))
+        return np.array([count, sum(held.values())])
 
 
 def _sizes_below(folder: str) -> dict[_Identity, int]:

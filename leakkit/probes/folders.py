@@ -1,4 +1,4 @@
-"""Finds the folders that a step writes to, while it warms up."""
+"""Finds the folders that a step writes to, while it warms up and while it is watched."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 from leakkit.recording import RecordingError
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_MOST = 64  # folders; a step that makes one more each time must not make this list grow
 _listeners: list[FolderFinder] = []  # the functions are replaced once, for all finders
 
 
@@ -24,11 +25,16 @@ class FolderFinder:
 
     What native code writes goes unseen by Python, so temporary folders named in the environment
     are watched too.
+
+    Args:
+        given: folders that are watched in any case.
+        own: leakkit's own folders, in which not the step writes.
     """
 
-    def __init__(self, given: Iterable[Path] = ()) -> None:
+    def __init__(self, given: Iterable[Path] = (), own: Iterable[Path] = ()) -> None:
         self._given = [Path(folder) for folder in given]
-        self._written: set[str] = set()
+        self._own = [os.path.abspath(folder) for folder in own]
+        self._written: list[str] = []
 
     def start(self) -> None:
         """Begin to listen."""
@@ -43,15 +49,27 @@ class FolderFinder:
             if not _listeners:
                 _restore()
 
+    @property
+    def found(self) -> int:
+        """How many folders were seen to be written to."""
+        return len(self._written)
+
     def note(self, path: str) -> None:
         """A path was written or made."""
-        self._written.add(os.path.dirname(os.path.abspath(path)))
+        folder = os.path.dirname(os.path.abspath(path))
+        known = len(self._written) >= _MOST or _is_below(folder, [*self._own, *self._written])
+        if not known and not _shared(folder):
+            self._written.append(folder)
 
     def folders(self) -> list[Path]:
         """Every folder worth watching, outermost only."""
-        written = [Path(folder) for folder in self._written if not _shared(folder)]
+        written = map(Path, self._written)
         found = [p.resolve() for p in [*self._given, *_from_environment(), *written] if p.is_dir()]
         return [p for p in dict.fromkeys(found) if not any(q in p.parents for q in found)]
+
+
+def _is_below(folder: str, roots: Iterable[str]) -> bool:
+    return any(folder == root or folder.startswith(root + os.sep) for root in roots)
 
 
 @contextmanager

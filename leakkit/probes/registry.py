@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from leakkit.probes.blocks import PythonBlocks
 from leakkit.probes.children import Children
 from leakkit.probes.fds import Fds
 from leakkit.probes.files import Files
+from leakkit.probes.folders import FolderFinder
 from leakkit.probes.heap import NativeHeap
 from leakkit.probes.objects import LiveObjects
 from leakkit.probes.rss import Rss
@@ -29,7 +30,7 @@ class UnknownProbe(SettingsError):
 def make_probes(
     wanted: Sequence[str] | None,
     frameworks: Sequence[Framework],
-    folders: Iterable[Path],
+    finder: FolderFinder,
     recording: Path,
 ) -> tuple[list[Probe], list[str]]:
     """New probes, and a note for each that cannot work here.
@@ -37,7 +38,7 @@ def make_probes(
     Args:
         wanted: names of series to read; ``None`` for all.
         frameworks: those that the step uses.
-        folders: watched for files.
+        finder: knows the folders that are watched for files.
         recording: leakkit's own folder, whose files are not the step's.
     """
     makers: list[Callable[[], Probe]] = [
@@ -48,7 +49,7 @@ def make_probes(
         Fds,
         LiveObjects,
         Children,
-        lambda: Files(folders, [recording]),
+        lambda: Files(finder, [recording]),
         *(entry.load() for entry in entry_points(group=GROUP)),
     ]
     probes, notes = [], []
