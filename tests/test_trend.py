@@ -174,6 +174,15 @@ class TestNoisy:
     def test_a_small_slope_in_noise_is_no_change_of_level(self):
         assert self.verdicts(16 * steps(480))[Verdict.FLAT] <= 2
 
+    def test_dips_that_cease_are_no_growth(self):
+        """What an autotuner gives back now and then, and takes again."""
+        floors = [-1_624, -1_112, -1_624, -1_112, 5_572, -1_112, -1_624, *[7_208] * 5]
+        level = np.full(480, 7_208.0)
+        level[130:480:30] = floors
+        assert "stopped rising" in last(level).reason
+        assert last(level).verdict is Verdict.FLAT
+        assert last(level + 64 * steps(480)).verdict is not Verdict.FLAT
+
     def test_two_changes_of_level_are_not_one(self):
         twice = 6_000 * (steps(480) > 240) + 6_000 * (steps(480) > 360)
         assert self.verdicts(twice)[Verdict.FLAT] == 0

@@ -142,6 +142,8 @@ def _judge_noisy(look: Look, judged: Floats, width: int) -> Trend:
         calm = "no growth beyond its own noise"
     if calm is None and rise.jumped():
         calm = "a single change of level, and no growth before it or after it"
+    if calm is None and rise.stopped() and rise.pause >= max(LOOK_BACK, 2 * look.cadence):
+        calm = f"stopped rising {rise.pause:.0f} steps before the end"
     return _say(look, rise, Verdict.FLAT if calm else Verdict.UNDECIDED, calm or fault)
 
 

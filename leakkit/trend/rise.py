@@ -140,6 +140,13 @@ class Rise:
         faded = float(self.raw[-1]) < 0.5 * float(self.raw[:-1].min())
         return bool(last > int(pauses[:-1].max(initial=0)) or faded)
 
+    @property
+    def pause(self) -> float:
+        """Steps since the last point that rose."""
+        rose = np.flatnonzero(self.up)
+        last = int(rose[-1]) + 1 if len(rose) else 0
+        return float(self.points.times[-1] - self.points.times[last])
+
     def slowing(self, lasting: float) -> bool:
         """Whether later parts grow clearly less than earlier ones.
 
