@@ -219,16 +219,6 @@ def test_a_step_that_keeps_nothing_has_no_containers_or_objects() -> None:
     assert [s for s in found if s.kind in ("container", "cache", "object", "thread", "file")] == []
 
 
-def test_what_the_hunt_keeps_from_look_to_look_is_not_said_to_lack_a_name() -> None:
-    found = Hunt()
-    found.begin()
-    for _ in range(130):  # as many as the lists of the hunt itself need to grow steadily
-        found.boundary()
-    found.end()
-    assert found.suspects({}, [], 10.0) == []
-    assert found.notes == []
-
-
 def test_a_container_that_stops_growing_is_not_named() -> None:
     seen: dict[int, int] = {}
     found = hunt(lambda i: seen.setdefault(min(i, 6), i), 32)

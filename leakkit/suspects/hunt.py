@@ -160,9 +160,9 @@ class Hunt:
 
     def _conclude(self, latest: list[Any]) -> None:
         taken = self._censuses.taken
-        own = self._kept()
-        grown = [t for t in self._censuses.release() if id(t.holder) not in own]
-        self._growers = containers.growers(grown, [census.step for census in taken])
+        self._growers = containers.growers(
+            self._censuses.release(), [census.step for census in taken]
+        )
         if len(taken) > 2:
             self._multiplying = objects.multiplying(taken)
             objects.take_samples(self._multiplying, latest)
@@ -171,11 +171,6 @@ class Hunt:
         for grower in self._growers:
             containers.weigh_grower(grower, self._fresh, others, since)
         self._growers.sort(key=lambda g: -g.bytes_per_step)
-
-    def _kept(self) -> set[int]:
-        """Ids of what the hunt and its parts keep from look to look, which grows as they look."""
-        parts = [self, *vars(self).values()]
-        return {id(v) for part in parts for v in getattr(part, "__dict__", {}).values()}
 
     def _container_suspects(self) -> list[Suspect]:
         found = (containers.suspect(grower) for grower in self._growers[:_NAMED])
@@ -194,7 +189,9 @@ class Hunt:
         for sample, path in zip(samples, paths[len(growers) :], strict=True):
             sample.path = path
         if namer.skipped:
-            self.notes.append(_unnamed(namer.skipped))
+            self.notes.append(
+                f"{namer.skipped} growing things have no name or none was found in time"
+            )
         namer.close()
 
     def _sampled(self) -> list[objects.Multiplying]:
@@ -208,8 +205,3 @@ class Hunt:
         for found in self._multiplying:
             held += [found, found.__dict__]
         return {id(value) for value in held} | {id(held)}
-
-
-def _unnamed(count: int) -> str:
-    things = "1 growing thing has" if count == 1 else f"{count} growing things have"
-    return f"{things} no name, or none was found in time"
