@@ -11,6 +11,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from leakkit.frameworks import Framework, active
@@ -366,7 +367,7 @@ class Recorder:
             self.judge.must_decide("garbage")  # nobody else collects it
         gc.unfreeze()  # referrers of a frozen object cannot be found
         if self.judge.grows and not self._ended:
-            yield from self._hunt(setup)
+            yield from self._hunt(setup, finder.folders())
 
     def _share(self, divisor: int, wanted: int) -> int:
         """``wanted`` steps, or a fair share of a loop that is known to be short."""
@@ -451,9 +452,9 @@ class Recorder:
         more = self.judge.look(name, series, last=last)
         return 0 if last else min(more, room)
 
-    def _hunt(self, setup: Setup) -> Iterator[Phase]:
+    def _hunt(self, setup: Setup, folders: Sequence[Path]) -> Iterator[Phase]:
         saved = self.recording.path if of_a_device(self.judge.growing) else None
-        self.hunt = Hunt(setup.frameworks, self.settings.folders, saved)
+        self.hunt = Hunt(setup.frameworks, folders, saved)
         self.hunt.begin()
         self._undo.callback(self.hunt.end)
         least = time.monotonic() + LEAST_HUNT * self.settings.max_seconds

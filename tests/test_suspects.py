@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from leakkit.diagnosis import diagnose
-from leakkit.suspects import Suspect
+from leakkit.suspects import Suspect, files
 from leakkit.suspects.hunt import Hunt
 from leakkit.suspects.times import Profile, Times
 
@@ -187,6 +187,27 @@ def test_files_that_pile_up_are_found_in_the_folders_written_to(tmp_path) -> Non
     suspect = first(found.suspects({}, [], 10.0), "file")
     assert (suspect.facts["files_per_step"], suspect.facts["file_bytes_per_step"]) == (1.0, 100.0)
     assert suspect.facts["name"] == "step-N.ckpt"
+
+
+def test_a_file_that_comes_rarely_is_a_new_file_all_the_same() -> None:
+    names = {step: {f"/r/{i}.npz": 100 for i in range(step // 50)} for step in (0, 2, 64, 120)}
+    found = files.suspects(files.Folders(list(names), list(names.values())))
+    assert [s.where for s in found] == ["files like 1.npz in r/"]
+    assert found[0].facts["in_new_files"]
+    assert diagnose(found, {})[0].name == "files-kept"
+
+
+def test_a_log_with_a_new_part_now_and_then_is_a_file_that_grows() -> None:
+    parts = [{f"/r/{i}.log": 10 for i in range(1, 1 + step // 8)} for step in (0, 8, 16)]
+    looks = [{"/r/0.log": 1000 * i, **part} for i, part in enumerate(parts)]
+    found = files.suspects(files.Folders([0, 8, 16], looks))
+    assert [s.facts["in_new_files"] for s in found] == [False]
+    assert diagnose(found, {})[0].name == "log-file-unrotated"
+
+
+def test_files_that_take_the_place_of_others_are_no_pile() -> None:
+    looks = [{f"/r/{step}.npz": 100} for step in (0, 8, 16)]
+    assert files.suspects(files.Folders([0, 8, 16], looks)) == []
 
 
 def test_a_function_that_takes_ever_longer_is_named() -> None:

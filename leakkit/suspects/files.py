@@ -73,6 +73,7 @@ class Pile:
         bytes: added a step, by new files and by growing ones.
         total: files now.
         example: the newest.
+        in_new: whether more of the bytes are in new files than in those that grew.
         temporary: whether most of the new ones have a name, or a new folder, made by ``tempfile``.
     """
 
@@ -81,33 +82,33 @@ class Pile:
     bytes: float
     total: int
     example: str
+    in_new: bool
     temporary: bool = False
 
 
 def piles(first: Sizes, last: Sizes, steps: int) -> list[Pile]:
     """Patterns of which there are more files, or whose files are bigger."""
     known = set(map(os.path.dirname, first))
-    new: dict[str, list[str]] = collections.defaultdict(list)
-    added: collections.Counter[str] = collections.Counter()
-    for path, size in last.items():
-        pattern = pattern_of(path)
-        added[pattern] += size - first.get(path, 0)
-        if path not in first:
-            new[pattern].append(path)
-    gone = collections.Counter(pattern_of(path) for path in first if path not in last)
-    total = collections.Counter(map(pattern_of, last))
-    return [
-        Pile(
-            pattern,
-            (len(new[pattern]) - gone[pattern]) / steps,
-            count / steps,
-            total[pattern],
-            max(new[pattern], default=pattern),
-            _temporary(new[pattern], known),
-        )
-        for pattern, count in added.items()
-        if count > 0 or len(new[pattern]) > gone[pattern]
-    ]
+    before, after = _by_pattern(first), _by_pattern(last)
+    found = (_pile(name, before[name], after[name], known, steps) for name in list(after))
+    return [pile for pile in found if pile.bytes > 0 or pile.files > 0]
+
+
+def _by_pattern(sizes: Sizes) -> collections.defaultdict[str, Sizes]:
+    found: collections.defaultdict[str, Sizes] = collections.defaultdict(dict)
+    for path, size in sizes.items():
+        found[pattern_of(path)][path] = size
+    return found
+
+
+def _pile(pattern: str, before: Sizes, after: Sizes, known: set[str], steps: int) -> Pile:
+    new = [path for path in after if path not in before]
+    files = len(after) - len(before)
+    added = sum(after.values()) - sum(before.values())
+    grown = sum(after[path] - before[path] for path in after.keys() & before.keys())
+    in_new = files > 0 and added >= 2 * grown
+    example, temporary = max(new, default=pattern), _temporary(new, known)
+    return Pile(pattern, files / steps, added / steps, len(after), example, in_new, temporary)
 
 
 def _temporary(paths: Sequence[str], known: set[str]) -> bool:
@@ -140,7 +141,7 @@ def suspects(seen: Folders) -> list[Suspect]:
     """The piles that grew in both halves, most bytes first."""
     if len(seen.looks) < 3:
         return []
-    middle = len(seen.looks) // 2
+    middle = _middle(seen.steps)
     early = piles(seen.looks[0], seen.looks[middle], seen.steps[middle] - seen.steps[0])
     late = piles(seen.looks[middle], seen.looks[-1], seen.steps[-1] - seen.steps[middle])
     before: Mapping[str, Pile] = {pile.pattern: pile for pile in early}
@@ -148,10 +149,16 @@ def suspects(seen: Folders) -> list[Suspect]:
     return [_suspect(pile, grown) for pile in sorted(grown, key=lambda pile: -pile.bytes)][:8]
 
 
+def _middle(steps: Sequence[int]) -> int:
+    """The inner look nearest to half-way: what comes rarely needs halves of equal length."""
+    half = (steps[0] + steps[-1]) / 2
+    return min(range(1, len(steps) - 1), key=lambda i: abs(steps[i] - half))
+
+
 def _suspect(pile: Pile, all_piles: Sequence[Pile]) -> Suspect:
     name = os.path.basename(pile.example)
     folder = os.path.dirname(pile.pattern)
-    if pile.files >= 0.1:
+    if pile.in_new:
         what = f"{pile.files:+,.3g} files and {pile.bytes:+,.0f} B a step, {pile.total:,} now"
         where = f"files like {name} in {os.path.basename(folder)}/"
     else:
@@ -161,6 +168,7 @@ def _suspect(pile: Pile, all_piles: Sequence[Pile]) -> Suspect:
         "name": os.path.basename(pile.pattern),
         "files_per_step": pile.files,
         "file_bytes_per_step": pile.bytes,
+        "in_new_files": pile.in_new,
         "temporary": pile.temporary,
         "siblings": sorted({os.path.basename(p.pattern) for p in all_piles}),
     }

@@ -46,7 +46,7 @@ class Hunt:
 
     Args:
         frameworks: the adapters of the frameworks that the step uses.
-        folders: folders to look for files in, besides those that the step is seen to write to.
+        folders: folders to look for files in, besides those that the hunt sees the step write to.
         saved: where the frameworks' own snapshots go; none are made without it.
     """
 
