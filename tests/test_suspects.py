@@ -3,11 +3,14 @@
 import collections
 import functools
 import gc
+import os
+import tempfile
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,6 +206,60 @@ def test_a_log_with_a_new_part_now_and_then_is_a_file_that_grows() -> None:
     found = files.suspects(files.Folders([0, 8, 16], looks))
     assert [s.facts["in_new_files"] for s in found] == [False]
     assert diagnose(found, {})[0].name == "log-file-unrotated"
+
+
+def hunt_in(folder: Path, step: Step, steps: int = 12) -> list[Suspect]:
+    found = Hunt((), (folder,))
+    found.begin()
+    for i in range(steps):
+        step(i)
+        found.boundary()
+    found.end()
+    return [s for s in found.suspects({}, [], 10.0) if s.kind == "file"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "name"),
+    [
+        (None, ".part", "tmp*.part"),
+        ("shard", "-out.pt", "shard*-out.pt"),
+        ("run_7-", None, "run_N-*"),
+    ],
+)
+def test_a_temporary_file_is_shown_without_its_random_part(
+    tmp_path: Path, prefix: str | None, suffix: str | None, name: str
+) -> None:
+    def step(i: int) -> None:
+        number, _ = tempfile.mkstemp(suffix, prefix, tmp_path)
+        os.close(number)
+
+    found = hunt_in(tmp_path, step)
+    assert [s.where for s in found] == [
+        f"files like {name} in {Path(found[0].facts['pattern']).parent.name}/"
+    ]
+    assert (found[0].facts["name"], found[0].facts["files_per_step"]) == (name, 1.0)
+    assert diagnose(found, {})[0].name == "temp-files-kept"
+
+
+def test_a_file_in_a_new_temporary_folder_is_temporary(tmp_path: Path) -> None:
+    def step(i: int) -> None:
+        Path(tempfile.mkdtemp("-fold", "cv", tmp_path), "model.keras").write_bytes(bytes(10))
+
+    found = hunt_in(tmp_path, step)
+    assert [s.where for s in found] == ["files like model.keras in cv*-fold/"]
+    assert diagnose(found, {})[0].name == "temp-files-kept"
+
+
+def test_a_name_of_eight_letters_and_digits_is_not_temporary(tmp_path: Path) -> None:
+    found = hunt_in(tmp_path, lambda i: (tmp_path / f"epoch_{i + 10}.ckpt").write_bytes(b"1"))
+    assert [s.facts["temporary"] for s in found] == [False]
+    assert diagnose(found, {})[0].name == "checkpoints-never-pruned"
+
+
+def test_the_names_of_tempfile_are_left_as_they_were() -> None:
+    before = type(tempfile._get_candidate_names()).__next__  # type: ignore[attr-defined]
+    hunt(lambda i: None, 4)
+    assert type(tempfile._get_candidate_names()).__next__ is before  # type: ignore[attr-defined]
 
 
 def test_files_that_take_the_place_of_others_are_no_pile() -> None:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import collections
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from leakkit.suspects import Suspect
+from leakkit.suspects.temporaries import Temporaries
 
 _MOST = 10_000  # entries read of one folder
 Sizes = dict[str, int]
+_last = os.path.basename
 
 
 @dataclass
 class Folders:
-    """Sizes of the files in some folders at the boundaries where they were read."""
+    """Sizes of the files in some folders at the boundaries where they were read.
+
+    Args:
+        steps: the boundaries.
+        looks: the sizes in bytes by path, one for each of them.
+        names: knows which of the names ``tempfile`` made.
+    """
 
     steps: list[int] = field(default_factory=list)
     looks: list[Sizes] = field(default_factory=list)
+    names: Temporaries = field(default_factory=Temporaries)
 
     def look(self, step: int, folders: Iterable[Path]) -> None:
         """Read the sizes now."""
@@ -68,13 +76,13 @@ class Pile:
     """Files that one pattern names.
 
     Args:
-        pattern: the path with its numbers replaced by ``N``.
+        pattern: the path with ``N`` for its numbers and ``*`` for what ``tempfile`` drew.
         files: new files a step.
         bytes: added a step, by new files and by growing ones.
         total: files now.
         example: the newest.
         in_new: whether more of the bytes are in new files than in those that grew.
-        temporary: whether most of the new ones have a name, or a new folder, made by ``tempfile``.
+        temporary: whether ``tempfile`` named each new one, or a new folder that it lies in.
     """
 
     pattern: str
@@ -86,55 +94,43 @@ class Pile:
     temporary: bool = False
 
 
-def piles(first: Sizes, last: Sizes, steps: int) -> list[Pile]:
+def piles(first: Sizes, last: Sizes, steps: int, names: Temporaries) -> list[Pile]:
     """Patterns of which there are more files, or whose files are bigger."""
     known = set(map(os.path.dirname, first))
-    before, after = _by_pattern(first), _by_pattern(last)
-    found = (_pile(name, before[name], after[name], known, steps) for name in list(after))
+    before, after = _by_pattern(first, names), _by_pattern(last, names)
+    temporary = {path for path in last if _temporary(path, known, names)}
+    found = (_pile(name, before[name], after[name], temporary, steps) for name in list(after))
     return [pile for pile in found if pile.bytes > 0 or pile.files > 0]
 
 
-def _by_pattern(sizes: Sizes) -> collections.defaultdict[str, Sizes]:
+def _by_pattern(sizes: Sizes, names: Temporaries) -> collections.defaultdict[str, Sizes]:
     found: collections.defaultdict[str, Sizes] = collections.defaultdict(dict)
     for path, size in sizes.items():
-        found[pattern_of(path)][path] = size
+        found[names.pattern_of(path)][path] = size
     return found
 
 
-def _pile(pattern: str, before: Sizes, after: Sizes, known: set[str], steps: int) -> Pile:
-    new = [path for path in after if path not in before]
+def _temporary(path: str, known: set[str], names: Temporaries) -> bool:
+    """Whether ``tempfile`` named it, or a new folder that it lies in."""
+    folder, name = os.path.split(path)
+    new_folder = "" if folder in known else _last(folder)
+    return bool(names.random_part(name) or names.random_part(new_folder))
+
+
+def _pile(pattern: str, before: Sizes, after: Sizes, temporary: set[str], steps: int) -> Pile:
+    new = after.keys() - before.keys()
     files = len(after) - len(before)
     added = sum(after.values()) - sum(before.values())
     grown = sum(after[path] - before[path] for path in after.keys() & before.keys())
-    in_new = files > 0 and added >= 2 * grown
-    example, temporary = max(new, default=pattern), _temporary(new, known)
-    return Pile(pattern, files / steps, added / steps, len(after), example, in_new, temporary)
-
-
-def _temporary(paths: Sequence[str], known: set[str]) -> bool:
-    """Whether ``tempfile`` named each of them, or a new folder that it lies in."""
-    return bool(paths) and all(_named_by_tempfile(path, known) for path in paths)
-
-
-def _named_by_tempfile(path: str, known: set[str]) -> bool:
-    folder, name = os.path.split(path)
-    if _RANDOM.match(os.path.splitext(name)[0]):
-        return True
-    return folder not in known and bool(_RANDOM.match(os.path.basename(folder)))
-
-
-_RANDOM = re.compile(r"^(tmp|.*[-_.])?(?=.*\d|.*_)[a-z0-9_]{8}$")
-
-
-def pattern_of(path: str) -> str:
-    """A path with numbers, and names that ``tempfile`` made, replaced."""
-    folder, name = os.path.split(path)
-    parts = [_part(part) for part in folder.split(os.sep)]
-    return os.sep.join([*parts, re.sub(r"\d+", "N", name)])
-
-
-def _part(part: str) -> str:
-    return "*" if _RANDOM.match(part) else re.sub(r"\d+", "N", part)
+    return Pile(
+        pattern,
+        files / steps,
+        added / steps,
+        len(after),
+        max(new, default=pattern),
+        in_new=files > 0 and added >= 2 * grown,
+        temporary=bool(new) and new <= temporary,
+    )
 
 
 def suspects(seen: Folders) -> list[Suspect]:
@@ -142,11 +138,15 @@ def suspects(seen: Folders) -> list[Suspect]:
     if len(seen.looks) < 3:
         return []
     middle = _middle(seen.steps)
-    early = piles(seen.looks[0], seen.looks[middle], seen.steps[middle] - seen.steps[0])
-    late = piles(seen.looks[middle], seen.looks[-1], seen.steps[-1] - seen.steps[middle])
+    early, late = _between(seen, 0, middle), _between(seen, middle, -1)
     before: Mapping[str, Pile] = {pile.pattern: pile for pile in early}
     grown = [pile for pile in late if pile.pattern in before]
     return [_suspect(pile, grown) for pile in sorted(grown, key=lambda pile: -pile.bytes)][:8]
+
+
+def _between(seen: Folders, start: int, end: int) -> list[Pile]:
+    steps = seen.steps[end] - seen.steps[start]
+    return piles(seen.looks[start], seen.looks[end], steps, seen.names)
 
 
 def _middle(steps: Sequence[int]) -> int:
@@ -156,20 +156,21 @@ def _middle(steps: Sequence[int]) -> int:
 
 
 def _suspect(pile: Pile, all_piles: Sequence[Pile]) -> Suspect:
-    name = os.path.basename(pile.example)
-    folder = os.path.dirname(pile.pattern)
+    pattern = _last(pile.pattern)
+    name = pattern if "*" in pattern else _last(pile.example)
+    folder = _last(os.path.dirname(pile.pattern))
     if pile.in_new:
         what = f"{pile.files:+,.3g} files and {pile.bytes:+,.0f} B a step, {pile.total:,} now"
-        where = f"files like {name} in {os.path.basename(folder)}/"
+        where = f"files like {name} in {folder}/"
     else:
         what, where = f"{pile.bytes:+,.0f} B a step", f"file {name}"
     facts = {
         "pattern": pile.pattern,
-        "name": os.path.basename(pile.pattern),
+        "name": pattern,
         "files_per_step": pile.files,
         "file_bytes_per_step": pile.bytes,
         "in_new_files": pile.in_new,
         "temporary": pile.temporary,
-        "siblings": sorted({os.path.basename(p.pattern) for p in all_piles}),
+        "siblings": sorted({_last(p.pattern) for p in all_piles}),
     }
     return Suspect("file", where, what, pile.bytes, "B", ("file_bytes", "files"), facts)

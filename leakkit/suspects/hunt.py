@@ -82,6 +82,7 @@ class Hunt:
         self._processes.append(processes.snapshot(0))
         self._tracers.start()
         self._makers.start()
+        self._files.names.start()
         if self._snapshots is not None:
             self._snapshots.begin()
 
@@ -110,6 +111,7 @@ class Hunt:
         self._tracers.stop()
         self._makers.stop()
         self._finder.stop()
+        self._files.names.stop()
         self._audits.end()
         self._look()
         gc.unfreeze()
