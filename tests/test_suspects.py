@@ -386,6 +386,28 @@ def test_the_budget_is_kept_and_what_was_skipped_is_said() -> None:
     assert found.notes
 
 
+def hunt_notes(step: Step, seconds: float) -> list[str]:
+    found = Hunt()
+    found.begin()
+    for i in range(20):
+        step(i)
+        found.boundary()
+    found.end()
+    found.suspects({}, [], seconds)
+    return found.notes
+
+
+def test_what_the_hunt_itself_holds_is_no_growing_thing() -> None:
+    kept: list[float] = []
+    assert hunt_notes(lambda i: kept.append(float(i)), 10.0) == []
+
+
+def test_one_thing_without_a_name_is_one_thing() -> None:
+    kept: list[float] = []
+    [note] = hunt_notes(lambda i: kept.append(float(i)), 0.0)
+    assert note.startswith("1 growing thing has no name")
+
+
 def test_end_is_safe_without_steps_and_twice() -> None:
     found = Hunt()
     found.begin()

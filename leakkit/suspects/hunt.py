@@ -23,6 +23,7 @@ from leakkit.suspects.caches import Audits
 from leakkit.suspects.census import Censuses
 from leakkit.suspects.cycles import Cycles
 from leakkit.suspects.makers import Makers
+from leakkit.suspects.own import holdings
 from leakkit.suspects.paths import Namer
 from leakkit.suspects.sites import rank_sites
 from leakkit.suspects.snapshots import Snapshots
@@ -161,10 +162,9 @@ class Hunt:
         gc.freeze()
 
     def _conclude(self, latest: list[Any]) -> None:
-        taken = self._censuses.taken
-        self._growers = containers.growers(
-            self._censuses.release(), [census.step for census in taken]
-        )
+        taken, ours = self._censuses.taken, holdings(self)
+        grown = [t for t in self._censuses.release() if id(t.holder) not in ours]
+        self._growers = containers.growers(grown, [census.step for census in taken])
         if len(taken) > 2:
             self._multiplying = objects.multiplying(taken)
             objects.take_samples(self._multiplying, latest)
@@ -191,19 +191,22 @@ class Hunt:
         for sample, path in zip(samples, paths[len(growers) :], strict=True):
             sample.path = path
         if namer.skipped:
-            self.notes.append(
-                f"{namer.skipped} growing things have no name or none was found in time"
-            )
+            self.notes.append(_nameless(namer.skipped))
         namer.close()
 
     def _sampled(self) -> list[objects.Multiplying]:
         return [m for m in self._multiplying if m.sample is not None]
 
     def _own(self, targets: list[Any]) -> set[int]:
-        """Ids of what the hunt itself holds objects with."""
+        """Ids of what the hunt itself holds the growing things with."""
         held: list[Any] = [targets, self.__dict__, self._growers, self._multiplying]
         for grower in self._growers:
             held += [grower, grower.__dict__, grower.tracked, grower.tracked.__dict__]
         for found in self._multiplying:
             held += [found, found.__dict__]
         return {id(value) for value in held} | {id(held)}
+
+
+def _nameless(number: int) -> str:
+    things = "1 growing thing has" if number == 1 else f"{number} growing things have"
+    return f"{things} no name or none was found in time"

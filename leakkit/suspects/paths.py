@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakkit.suspects.accessors import accessor_of, as_attribute, dict_of
+from leakkit.suspects.own import Held, is_ours
 from leakkit.suspects.places import module_owner, owner
 from leakkit.suspects.roots import (
     LRU,
@@ -89,7 +90,7 @@ class Namer:
         self._deadline = deadline
         self._ignore = set(ignore)
         self._referrers: dict[int, list[Any]] = {}
-        self._keep: list[Any] = []  # what is cached by id must not be freed meanwhile
+        self._keep = Held()  # what is cached by id must not be freed meanwhile
         self._locals = running_locals()
         self.skipped = 0
 
@@ -103,7 +104,7 @@ class Namer:
             active = [s for s in searches if s.frontier and not s.done()]
             if not active or time.monotonic() > self._deadline:
                 break
-            self._fetch([hop.holder for s in active for hop in s.frontier])
+            self._fetch(Held(hop.holder for s in active for hop in s.frontier))
             for search in active:
                 self._advance(search)
         self.skipped += sum(1 for s in searches if s.best is None and s.frontier)
@@ -115,16 +116,16 @@ class Namer:
         self._keep.clear()
         self._locals.clear()
 
-    def _fetch(self, objects: list[Any]) -> None:
-        wanted = list({id(o): o for o in objects if id(o) not in self._referrers}.values())
+    def _fetch(self, objects: Held) -> None:
+        wanted = Held({id(o): o for o in objects if id(o) not in self._referrers}.values())
         for start in range(0, len(wanted), _CHUNK):
             if time.monotonic() > self._deadline:
                 return
-            self._fetch_chunk(wanted[start : start + _CHUNK])
+            self._fetch_chunk(Held(wanted[start : start + _CHUNK]))
 
-    def _fetch_chunk(self, chunk: list[Any]) -> None:
+    def _fetch_chunk(self, chunk: Held) -> None:
         ids = {id(o) for o in chunk}
-        found: dict[int, list[Any]] = {key: [] for key in ids}
+        found: dict[int, list[Any]] = {key: Held() for key in ids}
         for holder in gc.get_referrers(*chunk):
             if id(holder) in self._ignore or _is_own(holder):
                 continue
@@ -279,4 +280,4 @@ def _is_own(holder: Any) -> bool:
         return owner(holder.f_code.co_filename) == "leakkit"
     if type(holder) in (dict, list, tuple, types.CellType, types.FunctionType):
         return False
-    return module_owner(type_module(type(holder))) == "leakkit"
+    return is_ours(holder)
