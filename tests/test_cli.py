@@ -24,6 +24,13 @@ class Trainer:
 
 trainer = Trainer()
 
+class Collector:
+    def __init__(self):
+        self.history = b""
+
+    def __call__(self):
+        self.history += bytes(640)
+
 def make_clean():
     return clean
 
@@ -61,6 +68,13 @@ def test_a_flat_step_is_0_and_a_leaky_one_1(steps, capsys):
     assert capsys.readouterr().out.startswith("FLAT  clean does not grow")
     assert main(["run", "mysteps.py:leaky"]) == 1
     assert capsys.readouterr().out.startswith("LEAK  leaky grows by")
+
+
+def test_what_the_step_object_itself_holds_is_named(steps, tmp_path):
+    target = tmp_path / "result.json"
+    assert main(["run", "mysteps.py:Collector", "--factory", "--json", str(target)]) == 1
+    held = json.loads(target.read_text())["suspects"][0]
+    assert held["where"] == "bytes `self.history` of Collector"
 
 
 def test_an_undecided_step_is_3(steps, capsys):

@@ -131,7 +131,6 @@ def test_a_visible_bound_and_the_length_are_facts() -> None:
 
 def test_a_value_that_is_replaced_by_a_bigger_one() -> None:
     trainer = Trainer()
-    vars(trainer)  # a census sees attributes only where the instance has its dict by then
 
     def step(i: int) -> None:
         trainer.total = np.concatenate([trainer.total, np.ones(100)])
@@ -139,6 +138,45 @@ def test_a_value_that_is_replaced_by_a_bigger_one() -> None:
     found = first(hunt(step), "container")
     assert found.where.startswith("ndarray `trainer.total` ")
     assert (found.slope, found.unit) == (800.0, "B")
+
+
+class Plain:
+    """Its attributes are plain values: the collector tracks no dict of it."""
+
+    def __init__(self) -> None:
+        self.total = np.zeros(0)
+        self.text = ""
+        self.count = 0
+
+
+class PlainSlots:
+    __slots__ = ("total",)
+
+    def __init__(self) -> None:
+        self.total = np.zeros(0)
+
+
+@pytest.mark.parametrize("kind", [Plain, PlainSlots])
+def test_an_attribute_among_plain_values_is_named(kind: type[Plain] | type[PlainSlots]) -> None:
+    owner = kind()
+
+    def step(i: int) -> None:
+        owner.total = np.concatenate([owner.total, np.ones(100)])
+
+    [found] = [s for s in hunt(step) if s.kind == "container"]
+    assert found.where.startswith("ndarray `owner.total` ")
+    assert diagnose([found], {})[0].name == "concatenated-history"
+
+
+def test_text_that_grows_in_an_attribute_is_named() -> None:
+    log = Plain()
+
+    def step(i: int) -> None:
+        log.text += "a line of the log " * 20
+
+    [found] = [s for s in hunt(step) if s.kind == "container"]
+    assert found.where.startswith("str `log.text` ")
+    assert diagnose([found], {})[0].name == "uncapped-logs"
 
 
 def test_kept_exceptions_show_their_frames_and_lead_to_the_pattern() -> None:

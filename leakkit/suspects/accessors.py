@@ -91,14 +91,25 @@ def _in_exception(error: BaseException, child: Any) -> str:
 
 
 def _in_slots(holder: Any, child: Any) -> str:
-    for base in mro(type(holder)):
-        for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
-            if type(member) is types.MemberDescriptorType and _slot(member, holder) is child:
-                return f".{name}"
+    for name, member in slot_members(type(holder)).items():
+        if slot(member, holder) is child:
+            return f".{name}"
     return f".<{type_name(type(child))}>"
 
 
-def _slot(member: types.MemberDescriptorType, holder: Any) -> Any:
+def slot_members(kind: type) -> dict[str, types.MemberDescriptorType]:
+    """The attributes of a class that lie in ``__slots__``, by name."""
+    spaces = (type.__dict__["__dict__"].__get__(base) for base in reversed(mro(kind)))
+    return {
+        name: member
+        for space in spaces
+        for name, member in list(space.items())
+        if type(member) is types.MemberDescriptorType
+    }
+
+
+def slot(member: types.MemberDescriptorType, holder: Any) -> Any:
+    """What an object has in a slot; ``None`` where that was never set."""
     try:
         return member.__get__(holder)
     except Exception:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from leakkit.suspects.accessors import dict_of
+from leakkit.suspects.accessors import dict_of, slot, slot_members
 from leakkit.suspects.places import module_owner
 from leakkit.suspects.sizes import Lengths, Sizer, leaf_sizers, type_module, type_name
 
@@ -29,7 +29,8 @@ class Tracked:
 
     Args:
         holder: the container itself, or what holds the value that is replaced.
-        key: for a replaced value: its dict key, ``None`` for a cell, its index in a list.
+        key: for a replaced value: its dict key, ``None`` for a cell, its index in a list, the
+            member of a class with ``__slots__``.
         kind: ``length``, ``lru`` or ``value``.
         sizes: one per census.
     """
@@ -128,9 +129,24 @@ class Censuses:
     def _attributes(self, objects: Sequence[Any]) -> list[tuple[Any, Any]]:
         """Attributes of the user's own objects; from Python 3.11 on they lie in no dict."""
         kinds = {k for k in set(map(type, objects)) if module_owner(type_module(k)) == "user"}
-        owners = (o for o in objects if type(o) in kinds)
-        spaces = map(dict_of, itertools.islice(owners, _MOST_INSTANCES))
-        return [(space, key) for space in spaces for key in self._big_values(space)]
+        owners = [o for o in objects if type(o) in kinds]
+        listed = set(map(id, objects))
+        spaces = (space for space in map(dict_of, owners) if space and id(space) not in listed)
+        return [
+            (space, key)
+            for space in itertools.islice(spaces, _MOST_INSTANCES)
+            for key in self._big_values(space)
+        ] + self._slotted(owners)
+
+    def _slotted(self, owners: Sequence[Any]) -> list[tuple[Any, Any]]:
+        members = {kind: tuple(slot_members(kind).values()) for kind in set(map(type, owners))}
+        slotted = (owner for owner in owners if members[type(owner)])
+        return [
+            (owner, member)
+            for owner in itertools.islice(slotted, _MOST_INSTANCES)
+            for member in members[type(owner)]
+            if self._leaf(slot(member, owner))
+        ]
 
     def _read_lengths(self) -> list[int]:
         sizer = self._lengths.sizer
@@ -180,6 +196,8 @@ def slot_value(holder: Any, key: Any) -> Any:
     """What a followed place holds now; ``None`` where it is gone."""
     if type(holder) is _CELL:
         return _cell_value(holder)
+    if type(key) is types.MemberDescriptorType:
+        return slot(key, holder)
     try:
         return holder[key]
     except Exception:

@@ -9,7 +9,7 @@ from typing import Any
 
 from leakkit.suspects import Suspect, items
 from leakkit.suspects.census import Tracked, slot_value, steady_rate
-from leakkit.suspects.paths import Path
+from leakkit.suspects.paths import Path, Sought
 from leakkit.suspects.registries import registry
 from leakkit.suspects.sizes import Weight, isinstance_exact, type_module, type_name, weigh
 from leakkit.units import bytes_text
@@ -71,6 +71,11 @@ def target(grower: Grower) -> Any:
     """The object to look for when the grower is named."""
     tracked = grower.tracked
     return slot_value(tracked.holder, tracked.key) if grower.replaced else tracked.holder
+
+
+def sought(grower: Grower) -> Sought:
+    """The same, with what holds it where that is known."""
+    return Sought(target(grower), grower.tracked.holder if grower.replaced else None)
 
 
 def weigh_grower(grower: Grower, fresh: set[int], others: set[int], since: int) -> None:

@@ -24,7 +24,7 @@ from leakkit.suspects.census import Censuses
 from leakkit.suspects.cycles import Cycles
 from leakkit.suspects.makers import Makers
 from leakkit.suspects.own import holdings
-from leakkit.suspects.paths import Namer
+from leakkit.suspects.paths import Namer, Sought
 from leakkit.suspects.sites import rank_sites
 from leakkit.suspects.snapshots import Snapshots
 from leakkit.suspects.times import Times
@@ -183,9 +183,9 @@ class Hunt:
         growers, samples = self._growers[:_NAMED], self._sampled()
         if len(self._growers) > _NAMED:
             self.notes.append(f"{len(self._growers) - _NAMED} small growing containers not named")
-        targets = [containers.target(g) for g in growers] + [m.sample for m in samples]
-        namer = Namer(deadline, self._own(targets))
-        paths = namer.name(targets)
+        sought = [containers.sought(g) for g in growers] + [Sought(m.sample) for m in samples]
+        namer = Namer(deadline, self._own())
+        paths = namer.name(sought)
         for grower, path in zip(growers, paths[: len(growers)], strict=True):
             grower.path = path
         for sample, path in zip(samples, paths[len(growers) :], strict=True):
@@ -197,9 +197,9 @@ class Hunt:
     def _sampled(self) -> list[objects.Multiplying]:
         return [m for m in self._multiplying if m.sample is not None]
 
-    def _own(self, targets: list[Any]) -> set[int]:
+    def _own(self) -> set[int]:
         """Ids of what the hunt itself holds the growing things with."""
-        held: list[Any] = [targets, self.__dict__, self._growers, self._multiplying]
+        held: list[Any] = [self.__dict__, self._growers, self._multiplying]
         for grower in self._growers:
             held += [grower, grower.__dict__, grower.tracked, grower.tracked.__dict__]
         for found in self._multiplying:

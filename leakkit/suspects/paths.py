@@ -8,7 +8,7 @@ import time
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from leakkit.suspects.accessors import accessor_of, as_attribute, dict_of
 from leakkit.suspects.own import Held, is_ours
@@ -29,6 +29,18 @@ _WIDTH = 10  # referrers followed from one object at each level
 _CHUNK = 12  # gc.get_referrers compares every reference in the heap with each object given
 _LONG = 5  # links of a name that a person still reads
 _NO_LINKS = (types.CodeType, types.BuiltinFunctionType)
+
+
+class Sought(NamedTuple):
+    """What is to be named.
+
+    Args:
+        target: the object.
+        holder: what is known to hold it: no referrer leads to a dict of plain values.
+    """
+
+    target: Any
+    holder: Any = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +106,13 @@ class Namer:
         self._locals = running_locals()
         self.skipped = 0
 
-    def name(self, objects: Sequence[Any]) -> list[Path | None]:
+    def name(self, objects: Sequence[Sought]) -> list[Path | None]:
         """One path an object, in order; ``None`` where nothing with a name leads to it."""
-        searches = [_Search(target) for target in objects]
-        for search in searches:
+        searches = [_Search(target) for target, _ in objects]
+        for search, (_, holder) in zip(searches, objects, strict=True):
             _offer_globals(search)
+            if holder is not None:
+                self._follow(search, search.first, holder)
         self._ignore.add(id(searches))
         for _ in range(_DEPTH):
             active = [s for s in searches if s.frontier and not s.done()]
@@ -141,7 +155,6 @@ class Namer:
             if local is not None:
                 search.offer(local, hop)
             for holder in self._ranked(hop, search):
-                search.seen.add(id(holder))
                 self._follow(search, hop, holder)
         search.level += 1
 
@@ -154,6 +167,7 @@ class Namer:
         return sorted(holders, key=_preference)[:_WIDTH]
 
     def _follow(self, search: _Search, hop: Hop, holder: Any) -> None:
+        search.seen.add(id(holder))
         root = find_root(holder, hop)
         if root is not None:
             search.offer(root, hop)
@@ -205,14 +219,20 @@ class _Search:
         return self.best[0][0] == 0 or self.level > self.found_at + 2
 
     def path(self) -> Path | None:
-        if self.best is not None:
+        inner = self.instance and _self_root(type(self.instance.holder))
+        if self.best is not None and not (inner and _hides(self.best[1], inner)):
             return _path(self.best[1], self.best[2])
-        if self.instance is None:
-            return None
-        kind = type(self.instance.holder)
-        module = type_module(kind)
-        root = Root("self", f"of {type_name(kind)}", "attribute", module_owner(module), module)
-        return _path(root, self.instance)
+        return _path(inner, self.instance) if inner and self.instance else None
+
+
+def _self_root(kind: type) -> Root:
+    module = type_module(kind)
+    return Root("self", f"of {type_name(kind)}", "attribute", module_owner(module), module)
+
+
+def _hides(outer: Root, inner: Root) -> bool:
+    """Whether only leakkit leads to an object of the user's: the step that it was handed."""
+    return outer.owner == "leakkit" and inner.owner == "user"
 
 
 def _offer_globals(search: _Search) -> None:
