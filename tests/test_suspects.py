@@ -4,6 +4,8 @@ import collections
 import functools
 import gc
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 
 from leakkit.diagnosis import diagnose
-from leakkit.suspects import Suspect, files
+from leakkit.suspects import Suspect, files, processes
 from leakkit.suspects.hunt import Hunt
 from leakkit.suspects.times import Profile, Times
 
@@ -244,6 +246,42 @@ def test_a_log_with_a_new_part_now_and_then_is_a_file_that_grows() -> None:
     found = files.suspects(files.Folders([0, 8, 16], looks))
     assert [s.facts["in_new_files"] for s in found] == [False]
     assert diagnose(found, {})[0].name == "log-file-unrotated"
+
+
+def looks_at(*children: tuple[int, int]) -> list[processes.Snapshot]:
+    return [processes.Snapshot(step, {}, {}, {"work": n} if n else {}, {}) for step, n in children]
+
+
+@pytest.mark.parametrize(
+    "children", [[(0, 0), (2, 0), (64, 6), (120, 12)], [(0, 3), (2, 4), (4, 5)]]
+)
+def test_children_that_are_left_rarely_are_named(children: list[tuple[int, int]]) -> None:
+    (found,) = processes.suspects(looks_at(*children))
+    gained = children[-1][1] - children[0][1]
+    assert (found.where, found.slope) == ("child processes work", gained / children[-1][0])
+    assert diagnose([found], {})[0].name == "worker-processes-left"
+
+
+@pytest.mark.parametrize(
+    "children", [[(0, 0), (64, 4), (120, 4)], [(0, 0), (64, 0), (120, 9)], [(0, 0), (120, 9)]]
+)
+def test_children_that_came_in_one_half_only_are_no_suspects(
+    children: list[tuple[int, int]],
+) -> None:
+    assert processes.suspects(looks_at(*children)) == []
+
+
+def test_a_child_left_by_every_fourth_step_is_found() -> None:
+    left: list[subprocess.Popen[bytes]] = []
+
+    def step(i: int) -> None:
+        if i % 4 == 0:
+            left.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+
+    found = first(hunt(step, 16), "child")
+    for child in left:
+        child.communicate()
+    assert found.slope == pytest.approx(0.25)
 
 
 def hunt_in(folder: Path, step: Step, steps: int = 12) -> list[Suspect]:

@@ -217,6 +217,14 @@ def _grown(holders: Sequence[Any], columns: Sequence[Sequence[int]], kind: str) 
     ]
 
 
+def half_way(steps: Sequence[int]) -> int:
+    """The inner one of at least three looks, by number, that was nearest to half-way.
+
+    What comes rarely needs halves of equal length.
+    """
+    return min(range(1, len(steps) - 1), key=lambda n: abs(2 * steps[n] - steps[0] - steps[-1]))
+
+
 def steady_rate(sizes: Sequence[int], steps: Sequence[int]) -> float:
     """Growth per step where a quantity rises in both halves at about one rate, else 0.
 
@@ -224,9 +232,9 @@ def steady_rate(sizes: Sequence[int], steps: Sequence[int]) -> float:
         sizes: one value a census.
         steps: the step of each census; the same length.
     """
-    middle = min(range(len(steps)), key=lambda n: abs(2 * steps[n] - steps[0] - steps[-1]))
-    if middle in (0, len(steps) - 1):
+    if len(steps) < 3:
         return 0.0
+    middle = half_way(steps)
     early = (sizes[middle] - sizes[0]) / (steps[middle] - steps[0])
     late = (sizes[-1] - sizes[middle]) / (steps[-1] - steps[middle])
     if early <= 0 or late <= 0 or not 1 / 3 <= early / late <= 3:

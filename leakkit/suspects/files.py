@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leakkit.suspects import Suspect
+from leakkit.suspects.census import half_way
 from leakkit.suspects.temporaries import Temporaries
 
 _MOST = 10_000  # entries read of one folder
@@ -137,7 +138,7 @@ def suspects(seen: Folders) -> list[Suspect]:
     """The piles that grew in both halves, most bytes first."""
     if len(seen.looks) < 3:
         return []
-    middle = _middle(seen.steps)
+    middle = half_way(seen.steps)
     early, late = _between(seen, 0, middle), _between(seen, middle, -1)
     before: Mapping[str, Pile] = {pile.pattern: pile for pile in early}
     grown = [pile for pile in late if pile.pattern in before]
@@ -145,14 +146,8 @@ def suspects(seen: Folders) -> list[Suspect]:
 
 
 def _between(seen: Folders, start: int, end: int) -> list[Pile]:
-    steps = seen.steps[end] - seen.steps[start]
+    steps = max(1, seen.steps[end] - seen.steps[start])
     return piles(seen.looks[start], seen.looks[end], steps, seen.names)
-
-
-def _middle(steps: Sequence[int]) -> int:
-    """The inner look nearest to half-way: what comes rarely needs halves of equal length."""
-    half = (steps[0] + steps[-1]) / 2
-    return min(range(1, len(steps) - 1), key=lambda i: abs(steps[i] - half))
 
 
 def _suspect(pile: Pile, all_piles: Sequence[Pile]) -> Suspect:

@@ -97,6 +97,7 @@ class Hunt:
         self._audits.boundary()
         if self._steps in _CENSUSES:
             self._look()
+            self._processes.append(processes.snapshot(self._steps))
         if self._steps in _PROFILED:
             self._times.start()
 
@@ -138,7 +139,7 @@ class Hunt:
             *self._container_suspects(),
             *self._audits.suspects(lines),
             *lines,
-            *processes.suspects(self._processes[0], self._processes[-1]),
+            *processes.suspects(self._processes),
             *files.suspects(self._files),
             *(objects.suspect(m) for m in self._multiplying),
             *self._times.suspects(),

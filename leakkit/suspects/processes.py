@@ -6,11 +6,12 @@ import collections
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leakkit.suspects import Suspect
+from leakkit.suspects.census import half_way
 from leakkit.suspects.places import code_place
 
 Counts = Mapping[str, int]
@@ -32,14 +33,17 @@ def snapshot(step: int) -> Snapshot:
     return Snapshot(step, _threads(), _native_threads(), _children(), _descriptors())
 
 
-def suspects(first: Snapshot, last: Snapshot) -> list[Suspect]:
-    """Every name of which there are more at the end, by at least one in three steps."""
-    steps = max(1, last.step - first.step)
+def suspects(looks: Sequence[Snapshot]) -> list[Suspect]:
+    """Every name of which there came more in both halves, however rarely one came."""
+    if len(looks) < 3:
+        return []
+    middle = looks[half_way([look.step for look in looks])]
+    steps = max(1, looks[-1].step - looks[0].step)
     found: list[Suspect] = []
     for kind, unit, series, read in _TABLES:
-        for name, gained in _gains(read(first), read(last)):
-            if gained >= max(2, steps / 3):
-                found.append(_suspect(kind, unit, series, name, gained / steps, read(last)[name]))
+        first, half, last = read(looks[0]), read(middle), read(looks[-1])
+        for name, gained in _gains(first, half, last):
+            found.append(_suspect(kind, unit, series, name, gained / steps, last[name]))
     return _without_native_twins(found)
 
 
@@ -51,8 +55,10 @@ _TABLES: tuple[tuple[str, str, str, Callable[[Snapshot], Counts]], ...] = (
 )
 
 
-def _gains(first: Counts, last: Counts) -> list[tuple[str, int]]:
-    gains = [(name, count - first.get(name, 0)) for name, count in last.items()]
+def _gains(first: Counts, half: Counts, last: Counts) -> list[tuple[str, int]]:
+    """What rose in both halves, and by how many in all, most first."""
+    counts = [(name, first.get(name, 0), half.get(name, 0), last[name]) for name in last]
+    gains = [(name, end - start) for name, start, mid, end in counts if start < mid < end]
     return sorted(gains, key=lambda gain: -gain[1])
 
 
