@@ -15,6 +15,11 @@ _WRITERS = {"_ResourceSummaryWriter", "SummaryWriter", "EventFileWriter", "FileW
 _QUEUES = {"queue.Queue", "queue.LifoQueue", "queue.PriorityQueue", "_queue.SimpleQueue",
            "queue.SimpleQueue", "multiprocessing.queues.Queue", "asyncio.queues.Queue"}  # fmt: skip
 _LOCKS = {"Semaphore", "Lock", "lock", "RLock", "Condition", "Event", "BoundedSemaphore"}
+_HANDLES = {"BufferedReader", "BufferedWriter", "BufferedRandom", "FileIO", "TextIOWrapper",
+            "_TemporaryFileWrapper"}  # fmt: skip
+# Shared memory looks like a deleted file too; there it is the tensor that is kept, not a handle.
+_DELETED_FILE = Clue(("file",), {"deleted": (True,), "pattern": lambda path: not path.startswith(
+    ("/dev/shm/", "/memfd:"))})  # fmt: skip
 _WAITING = Clue(("time",), {"function": lambda name: "acquire" in name})
 _POOLS = {"ThreadPoolExecutor", "ProcessPoolExecutor", "ThreadPool", "Pool"}
 
@@ -58,7 +63,8 @@ def _made(*names: str) -> Clue:
 
 
 def _file(**facts: Asked) -> Clue:
-    return Clue(("file",), facts)
+    """A file that still has its name."""
+    return Clue(("file",), {"deleted": lambda value: not value, **facts})
 
 
 def _thread(*parts: str) -> Clue:
@@ -375,6 +381,11 @@ THREADS = (
     Rule("lock-contention-grows", "medium", (Clue(("thread",)), _SLOWER),
          "Use fewer threads, or hold the lock for less.", share=0.5,
          surer=(_container(item=_LOCKS), _WAITING)),
+    Rule("unclosed-files", "high", (_DELETED_FILE,),
+         "Close each file: one that is deleted while it is open keeps its bytes on the disk until "
+         "its last handle is closed.", share=0.9, scenario=False),
+    Rule("unclosed-files", "high", (_container(item=_HANDLES),),
+         "Close each file: with open(…) as file.", share=0.9, scenario=False),
     Rule("unclosed-files", "medium", (Clue(("descriptor",), {"name": _has("/")}),),
          "Close each file: with open(…) as file.", share=0.4, scenario=False,
          unless=(_made("log-handler"), Clue(("container",), {"item": _WRITERS}),

@@ -72,6 +72,7 @@ TENSOR = {"item": "EagerTensor", "heaviest": "EagerTensor"}
         (container(item="ndarray", heaviest="ndarray", view=True), "view-pins-base"),
         (container(item="Tensor", heaviest="Tensor", has_graph=True), "torch-loss-with-graph"),
         (container(item="ThreadPoolExecutor"), "executor-not-shut-down"),
+        (container(item="TextIOWrapper"), "unclosed-files"),
         (container(item="Node", heaviest="Node"), "growing-container"),
     ],
 )
@@ -96,6 +97,15 @@ def test_a_library_registry_names_its_cause(facts: dict[str, object], name: str)
         "cache", "a registry", "+1", 1.0, "items", (), {"bytes_per_step": 900, **facts}
     )
     assert names([suspect], native_heap=1000.0)[0] == name
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("/data", "unclosed-files"), ("/dev/shm", "growing-list-of-tensors")]
+)
+def test_shared_memory_of_a_kept_tensor_is_no_unclosed_file(folder: str, name: str) -> None:
+    facts = {"deleted": True, "pattern": f"{folder}/N (deleted, inode N)", "files_per_step": 1.0}
+    deleted = Suspect("file", "file N", "", 100.0, "B", (), facts)
+    assert names([container(**TENSOR), deleted], python_heap=10_000.0)[0] == name
 
 
 def test_the_kernel_cache_is_blamed_on_what_fills_it() -> None:

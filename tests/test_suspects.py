@@ -3,6 +3,7 @@
 import collections
 import functools
 import gc
+import io
 import os
 import subprocess
 import sys
@@ -330,6 +331,25 @@ def test_a_name_of_eight_letters_and_digits_is_not_temporary(tmp_path: Path) -> 
     found = hunt_in(tmp_path, lambda i: (tmp_path / f"epoch_{i + 10}.ckpt").write_bytes(b"1"))
     assert [s.facts["temporary"] for s in found] == [False]
     assert diagnose(found, {})[0].name == "checkpoints-never-pruned"
+
+
+@pytest.mark.parametrize("name", ["{}.ckpt", "always.ckpt"])
+def test_files_that_are_deleted_but_not_closed_are_counted(tmp_path: Path, name: str) -> None:
+    kept: list[io.FileIO] = []
+
+    def step(i: int) -> None:
+        path = tmp_path / name.format(i)
+        kept.append(path.open("wb", buffering=0))
+        kept[-1].write(bytes(100))
+        path.unlink()
+
+    found = hunt_in(tmp_path, step)
+    for file in kept:
+        file.close()
+    (suspect,) = [s for s in found if s.facts["deleted"]]
+    assert suspect.facts["name"] == name.format("N") + " (deleted, inode N)"
+    assert (suspect.facts["files_per_step"], suspect.slope) == (1.0, 100.0)
+    assert [d.name for d in diagnose(found, {})] == ["unclosed-files"]
 
 
 def test_the_names_of_tempfile_are_left_as_they_were() -> None:

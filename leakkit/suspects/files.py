@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,13 +63,15 @@ def _open_files() -> Sizes:
         numbers = os.listdir("/proc/self/fd")
     except OSError:
         return sizes
-    for number in numbers:
+    for number in map(int, numbers):
         try:
-            path = os.readlink(f"/proc/self/fd/{number}")
-            if path.startswith("/") and os.path.isfile(path) and int(number) > 2:
-                sizes[path] = os.path.getsize(path)
+            path, status = os.readlink(f"/proc/self/fd/{number}"), os.fstat(number)
         except OSError:
             continue
+        if number > 2 and stat.S_ISREG(status.st_mode):
+            # Files that were deleted may have had one path; the inode tells them apart.
+            path = path.replace(" (deleted)", f" (deleted, inode {status.st_ino})")
+            sizes[path] = status.st_size
     return sizes
 
 
@@ -93,6 +96,11 @@ class Pile:
     example: str
     in_new: bool
     temporary: bool = False
+
+    @property
+    def deleted(self) -> bool:
+        """Whether they have no name any more, and only open handles keep them."""
+        return self.pattern.endswith(" (deleted, inode N)")
 
 
 def piles(first: Sizes, last: Sizes, steps: int, names: Temporaries) -> list[Pile]:
@@ -166,6 +174,7 @@ def _suspect(pile: Pile, all_piles: Sequence[Pile]) -> Suspect:
         "file_bytes_per_step": pile.bytes,
         "in_new_files": pile.in_new,
         "temporary": pile.temporary,
-        "siblings": sorted({_last(p.pattern) for p in all_piles}),
+        "deleted": pile.deleted,
+        "siblings": sorted({_last(p.pattern) for p in all_piles if not p.deleted}),
     }
     return Suspect("file", where, what, pile.bytes, "B", ("file_bytes", "files"), facts)
