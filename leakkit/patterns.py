@@ -482,10 +482,12 @@ GENERIC = (
          share=0.3, scenario=False),
     Rule("native-allocation", "medium",
          (Grows(("native_heap",)),),
-         "Nothing in Python holds this: look for a native library's own allocation, and free "
-         "what it returns.", share=0.2, scenario=False,
+         "No Python object that leakkit can follow was seen to hold this memory: a native library "
+         "keeps it, or an object that cannot be looked into. See which line allocates, and free or "
+         "close what it gets.", share=0.2, scenario=False,
          unless=(_retrace(), _USERS_CONTAINER, Clue(("cache",)), Clue((), {"made": lambda v: v}),
-                 Clue((), {"present": ("open-tape", "memory-cache")}))),
+                 Clue((), {"present": ("open-tape", "memory-cache")}),
+                 Clue(("object",), {"type": _TENSORS}))),
     Rule("mappings-kept", "medium", (_container(item=("mmap",)),),
          "Close each mapping.", share=0.9, scenario=False),
 )  # fmt: skip

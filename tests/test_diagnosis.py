@@ -140,6 +140,12 @@ def test_what_explains_more_comes_first() -> None:
     )
 
 
+def test_native_memory_is_not_said_to_be_held_by_nothing_where_tensors_multiply() -> None:
+    tensors = Suspect("object", "Tensor objects", "+2", 2.0, "objects", (), {"type": "Tensor"})
+    assert names([], native_heap=1000.0) == ["native-allocation"]
+    assert names([tensors], native_heap=1000.0) == ["unknown"]
+
+
 def test_a_negligible_suspect_is_no_diagnosis() -> None:
     tiny = container(item="str", bytes_per_step=1.0)
     assert names([tiny], python_heap=100_000.0) == ["unknown"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from leakkit.heap import Frame, Site
 
 WINDOWS = 4  # a site must have grown in each of them
-IN_THREADS = "in framework threads"
+IN_THREADS = "in threads without Python code"
 _SHOWN = 40  # a site below this many times less than the biggest is noise to a reader
 _LIMIT = 20
 
