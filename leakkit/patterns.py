@@ -192,6 +192,10 @@ VARIABLES = (
          "Do not store tensors of a call on the layer; return them."),
 )  # fmt: skip
 
+_WITH_GRAPH = (
+    "Keep loss.item() or loss.detach(), also when adding up: the tensor holds the whole graph of "
+    "its step."
+)
 TENSORS = (
     Rule("exception-keeps-frames", "high", (Clue(("container",), {"holds": ("traceback",)}),),
          "Keep str(error), not the exception: its traceback holds every frame and all locals.",
@@ -211,8 +215,9 @@ TENSORS = (
          (_container(holds=("GradientTape",)),),
          "Keep float(loss), not what still refers to the tape.", share=0.9),
     Rule("torch-loss-with-graph", "high", (_container(has_graph=(True,)),),
-         "Keep loss.item() or loss.detach(): the tensor holds the whole graph of its step.",
-         share=0.95),
+         _WITH_GRAPH, share=0.95),
+    Rule("torch-loss-with-graph", "high", (Grows(("torch_autograd_graphs",)),),
+         _WITH_GRAPH, share=0.9, unless=(_container(has_graph=(True,)),)),
     Rule("cache-keyed-by-identity", "high",
          (_container(keyed_by_identity=(True,)),),
          "Key the table by value, or use a WeakKeyDictionary or a bound on its size: each new "

@@ -140,6 +140,12 @@ def test_what_explains_more_comes_first() -> None:
     )
 
 
+def test_graphs_that_pile_up_out_of_sight_are_the_pattern_of_a_loss_kept_with_its_graph() -> None:
+    found = names([], native_heap=1000.0, torch_autograd_graphs=1.0)
+    assert found[0] == "torch-loss-with-graph"
+    assert "torch-loss-with-graph" not in names([], native_heap=1000.0, torch_autograd_graphs=0.0)
+
+
 def test_native_memory_is_not_said_to_be_held_by_nothing_where_tensors_multiply() -> None:
     tensors = Suspect("object", "Tensor objects", "+2", 2.0, "objects", (), {"type": "Tensor"})
     assert names([], native_heap=1000.0) == ["native-allocation"]

@@ -1,6 +1,7 @@
 """The hunt finds what grows, and names it as a person would."""
 
 import collections
+import dataclasses
 import functools
 import gc
 import io
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 from leakkit.diagnosis import diagnose
-from leakkit.suspects import Suspect, files, processes
+from leakkit.suspects import Suspect, files, items, processes
 from leakkit.suspects.hunt import Hunt
 from leakkit.suspects.times import Profile, Times
 
@@ -397,6 +398,27 @@ def test_a_container_that_stops_growing_is_not_named() -> None:
     seen: dict[int, int] = {}
     found = hunt(lambda i: seen.setdefault(min(i, 6), i), 32)
     assert [s for s in found if s.kind == "container"] == []
+
+
+@dataclasses.dataclass
+class Record:
+    loss: object
+
+
+class Tensor:
+    """As PyTorch's: what was computed says by what."""
+
+    def __init__(self, grad_fn: object) -> None:
+        self.grad_fn = grad_fn
+
+
+@pytest.mark.parametrize("wrap", [lambda t: t, lambda t: (1, t), lambda t: {"loss": t}, Record])
+def test_a_graph_is_seen_in_a_tensor_a_tuple_a_dict_and_a_record(
+    wrap: Callable[[Tensor], object],
+) -> None:
+    assert items.has_graph([(wrap(Tensor(object())),)])
+    assert not items.has_graph([(wrap(Tensor(None)),)])
+    assert not items.has_graph([])
 
 
 class Hostile:

@@ -111,10 +111,18 @@ def is_view(items: Sequence[Item]) -> bool:
 
 
 def has_graph(items: Sequence[Item]) -> bool:
-    """Whether the newest item is a PyTorch tensor that keeps the graph which computed it."""
-    item: Any = items[0][-1] if items else None
-    values: Any = item if isinstance_exact(item, (tuple, list)) else [item]
+    """Whether the newest item has a PyTorch tensor that keeps the graph which computed it."""
+    values = _entries(items[0][-1]) if items else []
     return any(type_name(type(v)) == "Tensor" and _grad_fn(v) for v in values)
+
+
+def _entries(item: Any) -> Sequence[Any]:
+    """What a tuple, a list, a dict or a record consists of; anything else is one thing."""
+    if isinstance_exact(item, (tuple, list)):
+        return list(item)
+    if isinstance_exact(item, (dict,)):
+        return list(dict.values(item))
+    return [item, *dict_of(item).values()]
 
 
 def _grad_fn(tensor: Any) -> bool:
