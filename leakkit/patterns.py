@@ -214,6 +214,9 @@ TENSORS = (
     Rule("history-with-gradients", "high",
          (_container(holds=("GradientTape",)),),
          "Keep float(loss), not what still refers to the tape.", share=0.9),
+    Rule("hooks-pile-up", "high", (_registry("torch_hooks"),),
+         "Register the hook once, outside the step; or keep the handle that register_…_hook() "
+         "returns and call its remove().", share=0.9, scenario=False),
     Rule("torch-loss-with-graph", "high", (_container(has_graph=(True,)),),
          _WITH_GRAPH, share=0.95),
     Rule("torch-loss-with-graph", "high", (Grows(("torch_autograd_graphs",)),),

@@ -89,6 +89,7 @@ def test_one_suspect_leads_to_its_pattern_first(suspect: Suspect, name: str) -> 
         ({"registry": "tf_kernel_cache"}, "eager-kernel-cache"),
         ({"registry": "matplotlib_figures"}, "figures-not-closed"),
         ({"registry": "logging_handlers"}, "handlers-pile-up"),
+        ({"registry": "torch_hooks"}, "hooks-pile-up"),
         ({"registry": "tf_py_function_registry"}, "py-function-per-step"),
     ],
 )  # fmt: skip

@@ -22,6 +22,8 @@ import pytest
 from leakkit.diagnosis import diagnose
 from leakkit.suspects import Suspect, files, items, processes
 from leakkit.suspects.hunt import Hunt
+from leakkit.suspects.paths import Path
+from leakkit.suspects.registries import registry
 from leakkit.suspects.times import Profile, Times
 
 Step = Callable[[int], object]
@@ -419,6 +421,21 @@ def test_a_graph_is_seen_in_a_tensor_a_tuple_a_dict_and_a_record(
     assert items.has_graph([(wrap(Tensor(object())),)])
     assert not items.has_graph([(wrap(Tensor(None)),)])
     assert not items.has_graph([])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "known"),
+    [
+        ('model._modules["0"]._forward_hooks', "torch.nn.modules.module.Module", "torch_hooks"),
+        ("weight.<OrderedDict>", "torch.Tensor", "torch_hooks"),
+        ("model._forward_hooks[0].kept", "torch.nn.modules.module.Module", None),
+    ],
+)
+def test_the_hooks_of_a_module_are_a_registry_and_what_a_hook_keeps_is_not(
+    name: str, kind: str, known: str | None
+) -> None:
+    found = registry(Path(name, "", "module", bases=frozenset({kind})))
+    assert (found.name if found else None) == known
 
 
 class Hostile:

@@ -18,6 +18,7 @@ class Registry:
         module: the module whose global leads to it, ``""`` for any.
         names: parts of the path that tell it, any of them.
         types: ``module.name`` of an object on the path, any of them.
+        ends: what the path ends with, any of them: what lies further in is something else.
     """
 
     name: str
@@ -25,8 +26,10 @@ class Registry:
     module: str = ""
     names: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ("",)
 
 
+_HOOKS = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
 _TF = "tensorflow.python"
 REGISTRIES: tuple[Registry, ...] = (
     Registry(
@@ -147,6 +150,19 @@ REGISTRIES: tuple[Registry, ...] = (
     ),
     Registry("subprocesses", "unfinished child processes", "subprocess", names=("_active",)),
     Registry("jax_cache", "JAX' cache of compiled functions", "jax"),
+    Registry(
+        "torch_hooks",
+        "the hooks of a PyTorch object",
+        types=("torch.nn.modules.module.Module", "torch.optim.optimizer.Optimizer"),
+        ends=_HOOKS,
+    ),
+    Registry(  # what only C++ gives a name to
+        "torch_hooks",
+        "the hooks of a PyTorch tensor",
+        types=("torch.Tensor",),
+        ends=(".<OrderedDict>", *_HOOKS),
+    ),
+    Registry("torch_hooks", "PyTorch's global hooks", "torch.nn.modules.module", ends=_HOOKS),
     Registry("torch_dynamo_cache", "PyTorch's cache of compiled graphs", "torch._dynamo"),
     Registry("torch_inductor_cache", "PyTorch's cache of compiled graphs", "torch._inductor"),
     Registry("optuna_trials", "Optuna's record of trials", "optuna"),
@@ -155,7 +171,7 @@ REGISTRIES: tuple[Registry, ...] = (
 
 def registry(path: Path) -> Registry | None:
     """The library container that a path leads to, or ``None``."""
-    return next((known for known in REGISTRIES if _matches(known, path)), None)
+    return next((k for k in REGISTRIES if path.name.endswith(k.ends) and _matches(k, path)), None)
 
 
 def _matches(known: Registry, path: Path) -> bool:
