@@ -78,6 +78,7 @@ def _calls(*names: str) -> Clue:
 _TF: Mapping[str, Asked] = {"framework": ("tensorflow",), "inside": _without("data", "keras")}
 _SLOWER = Grows(("latency", "cpu_time"))
 _LISTING = Clue(("time",), {"function": _has("scandir", "listdir", "glob", "posix.stat")})
+_SHIFTING = Clue(("time",), {"function": _has("'insert' of 'list'", "'pop' of 'list'")})
 _SORTING = Clue(("time",), {"function": _has("sorted", "'sort'")})
 _READING = Clue(
     ("time",), {"function": _has("readline", "read", "splitlines", "loads", "decode", "split")}
@@ -472,9 +473,12 @@ SLOWDOWNS = (
     Rule("sorting-history", "high", (_SORTING, _SLOWER, _USERS_CONTAINER),
          "Keep the history sorted (bisect.insort) or use a heap; sort what is new only.",
          share=0.9),
+    Rule("list-shifted", "high", (_SHIFTING, _SLOWER, _USERS_CONTAINER),
+         "Use a collections.deque with appendleft() and popleft(): insert(0, …) and pop(0) move "
+         "every item of a list.", share=0.9, scenario=False),
     Rule("growing-scan", "high", (_USERS_CONTAINER, _SLOWER),
          "Keep a running figure, or scan only what is new.", share=0.6,
-         unless=(_SORTING, _LISTING, _WAITING, _retrace(),
+         unless=(_SORTING, _SHIFTING, _LISTING, _WAITING, _retrace(),
                  Clue(("container",), {"replaced": (True,)}))),
 )  # fmt: skip
 

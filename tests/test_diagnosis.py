@@ -174,6 +174,8 @@ def test_the_generic_rule_yields_to_a_specific_one() -> None:
     [
         ("built-in method builtins.sorted", [container()], "sorting-history"),
         ("built-in method posix.stat", [], "file-per-step-listing"),
+        ("method 'insert' of 'list' objects", [container()], "list-shifted"),
+        ("method 'pop' of 'list' objects", [container()], "list-shifted"),
     ],
 )
 def test_what_takes_the_time_names_the_pattern(
@@ -181,6 +183,15 @@ def test_what_takes_the_time_names_the_pattern(
 ) -> None:
     slower = Suspect("time", function, "", 1.0, "s", (), {"function": function})
     assert names([*held, slower], python_heap=1000.0, latency=0.4)[0] == name
+
+
+def test_items_that_are_moved_are_no_scan() -> None:
+    function = "method 'insert' of 'list' objects"
+    slower = Suspect("time", function, "", 1.0, "s", (), {"function": function})
+    assert "growing-scan" in names([container()], latency=0.4)
+    found = diagnose([container(), slower], growing(latency=0.4))
+    assert "growing-scan" not in [d.name for d in found]
+    assert "popleft()" in found[0].remedy
 
 
 def test_a_clue_matches_lists_values_and_tests() -> None:
