@@ -14,6 +14,7 @@ _WRITERS = {"_ResourceSummaryWriter", "SummaryWriter", "EventFileWriter", "FileW
             "EventsWriter", "_TrainSummaryWriter"}  # fmt: skip
 _QUEUES = {"queue.Queue", "queue.LifoQueue", "queue.PriorityQueue", "_queue.SimpleQueue",
            "queue.SimpleQueue", "multiprocessing.queues.Queue", "asyncio.queues.Queue"}  # fmt: skip
+_AWAITED = {"Future", "Task"}
 _LOCKS = {"Semaphore", "Lock", "lock", "RLock", "Condition", "Event", "BoundedSemaphore"}
 _HANDLES = {"BufferedReader", "BufferedWriter", "BufferedRandom", "FileIO", "TextIOWrapper",
             "_TemporaryFileWrapper"}  # fmt: skip
@@ -39,6 +40,10 @@ def _without(*values: str) -> Asked:
         return not any(v in values for v in value or ())
 
     return test
+
+
+def _other_than(*values: str) -> Asked:
+    return lambda value: value not in values
 
 
 def _positive(value: Any) -> bool:
@@ -240,7 +245,8 @@ TENSORS = (
          "Collect the pieces in a list and concatenate once, or keep a running figure.",
          share=0.95),
     Rule("replay-buffer-unbounded", "high",
-         (_container(container=("deque",), bound=(None,), length=_positive),),
+         (_container(container=("deque",), bound=(None,), length=_positive,
+                     item=_other_than(*_AWAITED)),),
          "Give the deque a maxlen.",
          unless=(Clue(("container",), {"item": _TEXT | {"float"}}),
                  Clue((), {"path_types": _QUEUES}))),
@@ -368,6 +374,7 @@ INPUT = (
          share=0.95, scenario=False, unless=(_PRIVATE_POOL,)),
 )  # fmt: skip
 
+_NEVER_DONE = _container(item=_AWAITED, waits=(True,))
 THREADS = (
     Rule("private-thread-pools", "high", (Clue(("thread",)), _PRIVATE_POOL),
          "Share one pool: make the dataset once, or set no private_threadpool_size.", share=0.95),
@@ -378,9 +385,12 @@ THREADS = (
          unless=(_container(item=_POOLS),)),
     Rule("queue-unconsumed", "high", (Clue((), {"path_types": _QUEUES}),),
          "Give the queue a maxsize and somebody who reads it.",
-         unless=(_container(item=_POOLS), _thread("threadpoolexecutor"))),
+         unless=(_container(item=_POOLS), _thread("threadpoolexecutor"), _NEVER_DONE)),
     Rule("queue-unconsumed", "medium", (_container(container=("SimpleQueue",)),),
          "Give the queue a bound and somebody who reads it."),
+    Rule("tasks-never-done", "high", (_NEVER_DONE,),
+         "See that what each task waits for happens, or cancel the task: a task that waits "
+         "for ever is kept with all that it holds.", share=0.9, scenario=False),
     Rule("worker-processes-left", "high", (Clue(("child",)),),
          "Terminate and join each worker, or make the workers once.", share=0.95),
     Rule("threads-left", "medium", (Clue(("thread",)),),

@@ -73,6 +73,8 @@ TENSOR = {"item": "EagerTensor", "heaviest": "EagerTensor"}
         (container(item="Tensor", heaviest="Tensor", has_graph=True), "torch-loss-with-graph"),
         (container(item="ThreadPoolExecutor"), "executor-not-shut-down"),
         (container(item="TextIOWrapper"), "unclosed-files"),
+        (container(container="deque", item="Future", waits=True), "tasks-never-done"),
+        (container(item="Task", waits=False), "growing-container"),
         (container(item="Node", heaviest="Node"), "growing-container"),
     ],
 )
@@ -183,6 +185,14 @@ def test_what_takes_the_time_names_the_pattern(
 ) -> None:
     slower = Suspect("time", function, "", 1.0, "s", (), {"function": function})
     assert names([*held, slower], python_heap=1000.0, latency=0.4)[0] == name
+
+
+def test_those_who_wait_for_an_event_are_no_replay_buffer() -> None:
+    waiters = {"container": "deque", "item": "Future", "waits": True}
+    of_a_queue = container(**waiters, path_types=["asyncio.queues.Queue"])
+    assert names([of_a_queue], python_heap=1000.0) == ["tasks-never-done"]
+    both = [container(**waiters), container(container="deque", item="tuple")]
+    assert set(names(both, python_heap=1000.0)) == {"tasks-never-done", "replay-buffer-unbounded"}
 
 
 def test_items_that_are_moved_are_no_scan() -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -436,6 +436,15 @@ def test_the_hooks_of_a_module_are_a_registry_and_what_a_hook_keeps_is_not(
 ) -> None:
     found = registry(Path(name, "", "module", bases=frozenset({kind})))
     assert (found.name if found else None) == known
+
+
+def test_tasks_that_wait_for_ever_are_told_from_those_that_are_done() -> None:
+    waiting = [(Future(),) for _ in range(items.SAMPLE)]
+    done: Future[int] = Future()
+    done.set_result(1)
+    assert items.waits(waiting)
+    assert not items.waits([*waiting, (done,)])
+    assert not items.waits([])
 
 
 class Hostile:

@@ -181,6 +181,7 @@ def _item_facts(grower: Grower) -> dict[str, Any]:
         "keyed_by_identity": items.keyed_by_identity(newest),
         "view": items.is_view(newest),
         "has_graph": items.has_graph(newest),
+        "waits": items.waits(newest),
     }
 
 

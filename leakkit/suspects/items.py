@@ -110,6 +110,14 @@ def is_view(items: Sequence[Item]) -> bool:
     return bool(getattr(item.base, "nbytes", 0) > 2 * item.nbytes)
 
 
+def waits(items: Sequence[Item]) -> bool:
+    """Whether futures or tasks are kept that are not done: the oldest looked at had the time."""
+    item: Any = items[-1][-1] if items else None
+    if type_name(type(item)) not in ("Future", "Task"):
+        return False
+    return getattr(item, "_state", "") in ("PENDING", "RUNNING")
+
+
 def has_graph(items: Sequence[Item]) -> bool:
     """Whether the newest item has a PyTorch tensor that keeps the graph which computed it."""
     values = _entries(items[0][-1]) if items else []
