@@ -20,9 +20,8 @@ import numpy as np
 import pytest
 
 from leakkit.diagnosis import diagnose
-from leakkit.suspects import Suspect, files, items, processes
+from leakkit.suspects import Suspect, files, items, paths, processes
 from leakkit.suspects.hunt import Hunt
-from leakkit.suspects.paths import Path
 from leakkit.suspects.registries import registry
 from leakkit.suspects.times import Profile, Times
 
@@ -123,10 +122,23 @@ def test_a_local_of_a_running_frame_is_named() -> None:
 
 def test_an_lru_cache_is_named_with_its_function_and_its_bound() -> None:
     trainer = Trainer()
-    found = first(hunt(lambda i: trainer.score(i)), "cache")
+    [found] = [s for s in hunt(lambda i: trainer.score(i)) if s.kind == "cache"]
     assert found.where == "lru_cache of `Trainer.score`"
     assert (found.facts["on_method"], found.facts["bound"]) == (True, None)
     Trainer.score.cache_clear()
+
+
+@functools.lru_cache(maxsize=5000)
+def square(number: int) -> int:
+    return number * number
+
+
+def test_a_cache_of_plain_values_is_named_with_its_bound() -> None:
+    """The collector does not list its table."""
+    [found] = [s for s in hunt(lambda i: square(i)) if s.kind == "cache"]
+    assert found.where == "lru_cache of `square`"
+    assert (found.facts["bound"], found.facts["path_kind"]) == (5000, "lru_cache")
+    square.cache_clear()
 
 
 def test_a_visible_bound_and_the_length_are_facts() -> None:
@@ -434,7 +446,7 @@ def test_a_graph_is_seen_in_a_tensor_a_tuple_a_dict_and_a_record(
 def test_the_hooks_of_a_module_are_a_registry_and_what_a_hook_keeps_is_not(
     name: str, kind: str, known: str | None
 ) -> None:
-    found = registry(Path(name, "", "module", bases=frozenset({kind})))
+    found = registry(paths.Path(name, "", "module", bases=frozenset({kind})))
     assert (found.name if found else None) == known
 
 

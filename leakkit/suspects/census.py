@@ -28,9 +28,10 @@ class Tracked:
     """Something whose size is read at every census.
 
     Args:
-        holder: the container itself, or what holds the value that is replaced.
+        holder: the container itself, or what holds the value that is replaced; for an
+            ``lru_cache`` its table.
         key: for a replaced value: its dict key, ``None`` for a cell, its index in a list, the
-            member of a class with ``__slots__``.
+            member of a class with ``__slots__``; for an ``lru_cache`` the cached function.
         kind: ``length``, ``lru`` or ``value``.
         sizes: one per census.
     """
@@ -94,8 +95,9 @@ class Censuses:
         """Everything that is bigger now than at first; lets go of all the rest."""
         own = self._own_ids()
         grown = _grown(self._containers, self._columns, "length")
-        grown = [t for t in grown if id(t.holder) not in own]
-        grown += _grown(self._lru, self._lru_columns, "lru")
+        caches = [_by_table(t) for t in _grown(self._lru, self._lru_columns, "lru")]
+        own |= {id(cache.holder) for cache in caches}  # the collector may list a table as well
+        grown = [t for t in grown if id(t.holder) not in own] + caches
         first, last = self._slot_columns[0], self._slot_columns[-1]
         for number, (holder, key) in enumerate(self._slots):
             if last[number] > first[number]:
@@ -223,6 +225,13 @@ def half_way(steps: Sequence[int]) -> int:
     What comes rarely needs halves of equal length.
     """
     return min(range(1, len(steps) - 1), key=lambda n: abs(2 * steps[n] - steps[0] - steps[-1]))
+
+
+def _by_table(cache: Tracked) -> Tracked:
+    """An ``lru_cache`` by the dict that it fills: what it holds can be looked at there."""
+    wrapper, attributes = cache.holder, vars(cache.holder)
+    inner = (o for o in gc.get_referents(wrapper) if type(o) is dict and o is not attributes)
+    return Tracked(next(inner, wrapper), "lru", wrapper, cache.sizes)
 
 
 def steady_rate(sizes: Sequence[int], steps: Sequence[int]) -> float:

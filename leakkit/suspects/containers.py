@@ -75,7 +75,9 @@ def target(grower: Grower) -> Any:
 
 def sought(grower: Grower) -> Sought:
     """The same, with what holds it where that is known."""
-    return Sought(target(grower), grower.tracked.holder if grower.replaced else None)
+    tracked = grower.tracked
+    known = {"value": tracked.holder, "lru": tracked.key}
+    return Sought(target(grower), known.get(tracked.kind))
 
 
 def weigh_grower(grower: Grower, fresh: set[int], others: set[int], since: int) -> None:
@@ -151,7 +153,7 @@ def bound(grower: Grower) -> int | None:
         maxlen: int | None = vars(collections.deque)["maxlen"].__get__(holder)
         return maxlen
     if grower.tracked.kind == "lru":
-        maxsize: int | None = holder.cache_info().maxsize
+        maxsize: int | None = grower.tracked.key.cache_info().maxsize
         return maxsize
     return None
 
