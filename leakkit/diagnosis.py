@@ -107,6 +107,7 @@ class Rule:
         share: what it explains where bytes do not say; ``None`` to add up the suspects' bytes.
         scenario: whether the library has a scenario of this name.
         fallback: only for suspects that no other rule has taken as its evidence.
+        alone: only where no other rule fits: elsewhere it is a side effect of that.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Rule:
     share: float | None = None
     scenario: bool = True
     fallback: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,10 @@ def diagnose(suspects: Sequence[Suspect], findings: Mapping[str, Finding]) -> li
     from leakkit.patterns import RULES
 
     evidence = Evidence(suspects, findings)
-    found, taken = _match([rule for rule in RULES if not rule.fallback], evidence)
+    found, taken = _match([r for r in RULES if not (r.fallback or r.alone)], evidence)
     rest = Evidence([s for s in suspects if id(s) not in taken], findings)
     found += _match([rule for rule in RULES if rule.fallback], rest)[0]
+    found = found or _match([rule for rule in RULES if rule.alone], evidence)[0]
     ranked = sorted(found, key=lambda d: (-round(d.explains, 1), _ORDER[d.confidence]))
     return _once(ranked) or [_unknown(evidence)]
 

@@ -492,10 +492,17 @@ SLOWDOWNS = (
                  Clue(("container",), {"replaced": (True,)}))),
 )  # fmt: skip
 
+# None: one that no rule knows by name.
+_REMEMBERS = (None, "atexit", "sys_modules", "logging_loggers", "warnings_registry", "linecache")
 GENERIC = (
     Rule("growing-container", "medium", (_USERS_CONTAINER,),
          "Bound it, or drop what is no longer needed.", scenario=False, fallback=True,
          unless=(_retrace(framework=("torch", "jax")),)),
+    Rule("library-registry", "medium",
+         (Clue(("cache",), {"registry": _REMEMBERS, "owner": ("library", "stdlib"),
+                            "path_kind": ("module", "class"), "replaced": (False,)}),),
+         "Register, define or build it once, outside the step: the library remembers each one.",
+         scenario=False, alone=True, unless=(_retrace(), _BUILT)),
     Rule("reference-cycles", "high", (Clue(("cycle",)),),
          "Break the cycle (weakref, or None at the end), or leave the collector on.",
          share=0.9, scenario=False),

@@ -195,6 +195,30 @@ def test_those_who_wait_for_an_event_are_no_replay_buffer() -> None:
     assert set(names(both, python_heap=1000.0)) == {"tasks-never-done", "replay-buffer-unbounded"}
 
 
+LIBRARYS = {
+    "registry": None, "owner": "library", "path_kind": "module", "replaced": False,
+    "bytes_per_step": 900.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "others", "expected"),
+    [
+        ({}, [], ["library-registry"]),
+        ({"registry": "sys_modules", "owner": "stdlib"}, [], ["library-registry"]),
+        ({"registry": "threads", "owner": "stdlib"}, [], ["unknown"]),
+        ({"path_kind": "local"}, [], ["unknown"]),
+        ({}, [retrace("shape")], ["retrace-new-shape"]),
+    ],
+)
+def test_a_librarys_registry_that_no_rule_knows(
+    facts: dict[str, object], others: list[Suspect], expected: list[str]
+) -> None:
+    table = Suspect("cache", "dict `table` in module lib", "+1", 1.0, "items", (),
+                    {**LIBRARYS, **facts})  # fmt: skip
+    assert names([table, *others], python_heap=1000.0) == expected
+
+
 def test_items_that_are_moved_are_no_scan() -> None:
     function = "method 'insert' of 'list' objects"
     slower = Suspect("time", function, "", 1.0, "s", (), {"function": function})
