@@ -30,7 +30,9 @@ class Snapshot:
 
 def snapshot(step: int) -> Snapshot:
     """Look once; costs a few milliseconds."""
-    return Snapshot(step, _threads(), _native_threads(), _children(), _descriptors())
+    names = (_threads(), _native_threads(), _children(), _descriptors())
+    # Plain dicts: a Counter is among what the hunt counts, and would multiply from look to look.
+    return Snapshot(step, *(dict(collections.Counter(of_a_kind)) for of_a_kind in names))
 
 
 def suspects(looks: Sequence[Snapshot]) -> list[Suspect]:
@@ -85,9 +87,8 @@ def _without_numbers(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+|\d+", "N", text)
 
 
-def _threads() -> Counts:
-    names = (f"{_without_numbers(t.name)}{_start(t)}" for t in threading.enumerate())
-    return collections.Counter(names)
+def _threads() -> list[str]:
+    return [f"{_without_numbers(t.name)}{_start(t)}" for t in threading.enumerate()]
 
 
 def _start(thread: threading.Thread) -> str:
@@ -96,7 +97,7 @@ def _start(thread: threading.Thread) -> str:
     return f", started at {code_place(code)}" if code is not None else ""
 
 
-def _native_threads() -> Counts:
+def _native_threads() -> list[str]:
     names = []
     for task in _listing("/proc/self/task"):
         try:
@@ -104,10 +105,10 @@ def _native_threads() -> Counts:
                 names.append(_without_numbers(file.read().strip()))
         except OSError:
             continue
-    return collections.Counter(names)
+    return names
 
 
-def _children() -> Counts:
+def _children() -> list[str]:
     import psutil
 
     names = []
@@ -116,17 +117,17 @@ def _children() -> Counts:
             names.append(_without_numbers(" ".join(child.cmdline())[:120] or child.name()))
         except psutil.Error:
             continue
-    return collections.Counter(names)
+    return names
 
 
-def _descriptors() -> Counts:
+def _descriptors() -> list[str]:
     names = []
     for number in _listing("/proc/self/fd"):
         try:
             names.append(_without_numbers(os.readlink(f"/proc/self/fd/{number}")))
         except OSError:
             continue
-    return collections.Counter(names)
+    return names
 
 
 def _listing(folder: str) -> list[str]:
