@@ -437,6 +437,7 @@ DISTRIBUTION = (
 
 _BUILT = _made("keras-model", "keras-layer", "keras-metric", "keras-optimizer", "keras-compile",
                "tf-variable", "tf-lookup-table", "tf-py-function")  # fmt: skip
+_MONITORED = _calls("monitor_callback.*", "early_stopping.*", "reduce_lr_on_plateau.*")
 REGISTRIES = (
     Rule("custom-gradient-registry", "high", (_USERS_GRADIENT,),
          "Build the tf.custom_gradient function and the tf.function around it once: each trace "
@@ -456,12 +457,17 @@ REGISTRIES = (
          "Make the table once, outside the step.", share=0.9),
     Rule("eager-scalar-cache", "high", (_registry("tf_scalar_cache"),),
          "Pass NumPy scalars (np.float32(x)) or variables: TensorFlow remembers every Python "
-         "number that it has converted.", unless=(_retrace(**_TF),)),
+         "number that it has converted.", unless=(_retrace(**_TF), _MONITORED)),
+    Rule("eager-scalar-cache", "high", (_registry("tf_scalar_cache"), _MONITORED),
+         "Nothing in the step is wrong: a Keras callback such as EarlyStopping compares the "
+         "figures of each epoch, and TensorFlow remembers every number that it has converted. "
+         "Accept some hundred bytes an epoch with a limit.", unless=(_retrace(**_TF),)),
     Rule("eager-scalar-cache", "medium",
          (_calls("constant_op.convert_to_eager_tensor"),),
          "Pass NumPy scalars (np.float32(x)) or variables: TensorFlow remembers every Python "
          "number that it has converted.",
          unless=(_retrace(**_TF), _registry("tf_scalar_cache"), _container(heaviest=_ARRAYS),
+                 _MONITORED,
                  _BUILT, Clue(("object",), {"type": _TENSORS}))),
     Rule("eager-kernel-cache", "high", (_registry("tf_kernel_cache"),),
          "Call the operation with the same attributes each time: use tf.random.Generator or "

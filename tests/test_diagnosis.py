@@ -195,6 +195,24 @@ def test_those_who_wait_for_an_event_are_no_replay_buffer() -> None:
     assert set(names(both, python_heap=1000.0)) == {"tasks-never-done", "replay-buffer-unbounded"}
 
 
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ({"constant_op.convert_to_eager_tensor": 900.0}, "Pass NumPy scalars"),
+        ({"early_stopping.on_epoch_end": 900.0}, "Nothing in the step is wrong"),
+    ],
+)
+def test_numbers_that_a_keras_callback_converts_are_not_the_users(
+    calls: dict[str, float], told: str
+) -> None:
+    cache = Suspect("cache", "scalars", "", 1.0, "B", (),
+                    {"registry": "tf_scalar_cache", "bytes_per_step": 900})  # fmt: skip
+    site = Suspect("site", "m.py:1", "", 900.0, "B", (), {"calls": calls})
+    [found] = diagnose([cache, site], growing(native_heap=1000.0))
+    assert found.name == "eager-scalar-cache"
+    assert found.remedy.startswith(told)
+
+
 LIBRARYS = {
     "registry": None, "owner": "library", "path_kind": "module", "replaced": False,
     "bytes_per_step": 900.0,
