@@ -141,7 +141,11 @@ class Censuses:
         ] + self._slotted(owners)
 
     def _slotted(self, owners: Sequence[Any]) -> list[tuple[Any, Any]]:
-        members = {kind: tuple(slot_members(kind).values()) for kind in set(map(type, owners))}
+        # Those of an extension's types (``__vectorcalloffset__``) are no attributes.
+        members = {
+            kind: [member for name, member in slot_members(kind).items() if not _is_dunder(name)]
+            for kind in set(map(type, owners))
+        }
         slotted = (owner for owner in owners if members[type(owner)])
         return [
             (owner, member)
