@@ -127,7 +127,9 @@ def _markdown(rows: Sequence[Row]) -> str:
     head = (
         "# Verdicts on the cases\n\n"
         "Reproductions of public reports, correct code that looks like a leak, and leaks that are\n"
-        "hard to see; each variant in a fresh process. Written by `tests/benchmarks/cases.py`.\n\n"
+        "hard to see; each variant in a fresh process. Written by `tests/benchmarks/cases.py`.\n"
+        "`skip` rows are shown, not judged. The series that grew include those that only advise,\n"
+        "so that a flat row may have some.\n\n"
     )
     table = ["| case | variant | expected | verdict | series that grew | diagnosis | seconds |",
              "|---|---|---|---|---|---|---:|"]  # fmt: skip
