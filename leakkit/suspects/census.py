@@ -93,11 +93,10 @@ class Censuses:
 
     def release(self) -> list[Tracked]:
         """Everything that is bigger now than at first; lets go of all the rest."""
-        own = self._own_ids()
         grown = _grown(self._containers, self._columns, "length")
         caches = [_by_table(t) for t in _grown(self._lru, self._lru_columns, "lru")]
-        own |= {id(cache.holder) for cache in caches}  # the collector may list a table as well
-        grown = [t for t in grown if id(t.holder) not in own] + caches
+        tables = {id(cache.holder) for cache in caches}  # which the collector may list as well
+        grown = [t for t in grown if id(t.holder) not in tables] + caches
         first, last = self._slot_columns[0], self._slot_columns[-1]
         for number, (holder, key) in enumerate(self._slots):
             if last[number] > first[number]:
@@ -105,10 +104,6 @@ class Censuses:
                 grown.append(Tracked(holder, "value", key, sizes))
         self._containers, self._lru, self._slots = [], [], []
         return grown
-
-    def _own_ids(self) -> set[int]:
-        """The lists of this object, which grow with every census."""
-        return {id(self.__dict__), *map(id, self.__dict__.values())}
 
     def _choose(self, objects: Sequence[Any]) -> None:
         sizer = self._lengths.sizer

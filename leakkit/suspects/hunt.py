@@ -80,7 +80,6 @@ class Hunt:
         self._finder.start()
         self._audits.begin()
         self._look()
-        self._processes.append(processes.snapshot(0))
         self._tracers.start()
         self._makers.start()
         self._files.names.start()
@@ -97,7 +96,6 @@ class Hunt:
         self._audits.boundary()
         if self._steps in _CENSUSES:
             self._look()
-            self._processes.append(processes.snapshot(self._steps))
         if self._steps in _PROFILED:
             self._times.start()
 
@@ -118,7 +116,6 @@ class Hunt:
         self._look()
         gc.unfreeze()
         self._present = presence.suspects(gc.get_objects())
-        self._processes.append(processes.snapshot(self._steps))
         self._conclude([o for o in gc.get_objects() if id(o) in self._fresh])
 
     def suspects(
@@ -160,6 +157,7 @@ class Hunt:
             self._censuses.take(self._steps)
         gc.unfreeze()
         self._files.look(self._steps, self._finder.folders())
+        self._processes.append(processes.snapshot(self._steps))
         gc.freeze()
 
     def _conclude(self, latest: list[Any]) -> None:
