@@ -65,7 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _scenarios(arguments[1:])
         if arguments[:1] == ["doctor"]:
             return _doctor(arguments[1:])
-        args = make_parser().parse_args(arguments)
+        parser = make_parser()
+        if not arguments:
+            parser.exit(BROKEN, parser.format_help())
+        args = parser.parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = args.command
         return command(args)
     except (UsageError, SettingsError, TargetError) as error:

@@ -250,6 +250,12 @@ def test_wrong_usage_is_2(arguments):
     assert done.value.code == 2
 
 
+def test_without_a_command_all_of_them_are_shown(capsys):
+    with pytest.raises(SystemExit):
+        main([])
+    assert "doctor" in capsys.readouterr().err
+
+
 def leakkit(*arguments, **how):
     command = [sys.executable, "-m", "leakkit", *arguments]
     return subprocess.run(command, capture_output=True, text=True, **how)

@@ -223,6 +223,7 @@ def test_what_is_no_step_gets_one_clear_line(suite, call, says):
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines([says])
     assert "Traceback" not in done.stdout.str()
+    assert "During handling" not in done.stdout.str()
 
 
 def test_arguments_reach_the_step_and_the_index_too(suite):

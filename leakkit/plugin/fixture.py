@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from leakkit.plugin.marker import fail
 from leakkit.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class LeakCheck:
         finally:
             if self._progress is not None:
                 self._progress.close()
-        pytest.fail(message, pytrace=False)
+        fail(message)
 
     def _take(self) -> None:
         __tracebackhide__ = True
